@@ -15,13 +15,12 @@ from datetime import datetime, timedelta
 
 from app.classes.gradebook import counted_attempts
 from app.classes.student_sheet import best_scores
-from app.lti.services import SCORE, PlatformError, PlatformServices, Score, ScoreRefusedError
+from app.lti.services import PlatformError, PlatformServices, ScoreRefusedError
 from app.metrics import count_failure
 from app.sheets.library import Library
 from app.store import Activity, Platform, Store
 from app.store.limits import failure_of
 from app.store.lti_scores import GradedLink, Standing
-from app.translation import gettext as _
 
 SWEEP_EVERY_S = 5.0
 ROUND_S = 30.0  # of sending, after which the next link has its turn
@@ -84,7 +83,7 @@ class GradeSender:
             if self._stopped.is_set():
                 return
             activity = activities.get(link.activity_id)
-            if activity is None or link.platform_id in unreachable or SCORE not in link.scopes:
+            if activity is None or link.platform_id in unreachable:
                 continue
             marker = self._marker(link, activity)
             if (link.has_waiting or marker != link.marker) and self._store.lti_scores.claim(link):
@@ -122,14 +121,12 @@ class GradeSender:
             return True
         if marker != link.marker:
             store.lti_scores.want(link, standings(self._library, store, activity, store.now()), marker)
-        line_item, until, tries = link.lineitem_url, time.monotonic() + ROUND_S, link.tries
+        until, tries = time.monotonic() + ROUND_S, link.tries
         for due in store.lti_scores.due(link):
             if self._stopped.is_set() or time.monotonic() > until:
                 break
-            score = Score(due.sub, due.standing.points, due.standing.out_of, due.standing.submitted_at)
             try:
-                line_item = line_item or self._find_line_item(link, platform, activity, due.standing.out_of)
-                self._services.send_score(platform, link.scopes, line_item, score)
+                self._services.send_score(platform, link.lineitem_url, due.sub, due.standing)
             except ScoreRefusedError as error:
                 store.lti_scores.settle(link, due, str(error))
             except PlatformError as error:
@@ -142,16 +139,3 @@ class GradeSender:
             tries = 0
         store.lti_scores.release(link)
         return True
-
-    def _find_line_item(self, link: GradedLink, platform: Platform, activity: Activity, points: int) -> str:
-        """The link's column in the platform's gradebook, which the launch didn't name; it is kept for later."""
-        if not link.lineitems_url:
-            raise PlatformError(
-                _("The learning platform has no column for these grades. Open the activity there again.")
-            )
-        number = str(activity.id)
-        column = {"label": activity.plan.title, "scoreMaximum": points, "resourceId": number, "tag": number,
-                  "resourceLinkId": link.resource_link_id}  # fmt: skip
-        address = self._services.line_item(platform, link.scopes, link.lineitems_url, column)
-        self._store.lti_scores.keep_line_item(link, address)
-        return address

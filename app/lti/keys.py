@@ -30,9 +30,11 @@ def rotate(store: Store) -> None:
 
 def rotate_old_keys(store: Store) -> None:
     """Rotate if the newest key pair is older than KEY_LIFETIME; without a platform there is nothing to do."""
-    keys = store.lti.signing_keys()
-    if keys and keys[0].created_at < store.now() - KEY_LIFETIME:
-        rotate(store)
+    with store.transaction():
+        store.lti.lock_signing_keys()  # several machines may do this at the same moment
+        keys = store.lti.signing_keys()
+        if keys and keys[0].created_at < store.now() - KEY_LIFETIME:
+            rotate(store)
 
 
 def key_set(store: Store) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
+from jwt.types import Options
 
 from app.lti.outside import ask
 from app.names import clean_line
@@ -21,6 +22,7 @@ MAX_LIFETIME_S, MAX_AGE_S = 3600, 600
 LATEST = 1e11  # seconds since 1970
 MAX_TOKEN, MAX_ID, MAX_ADDRESS, MAX_DATA = 32_000, 255, 1000, 8000  # characters
 MAX_ROLES = 50
+SCORE_SCOPE = "https://purl.imsglobal.org/spec/lti-ags/scope/score"
 
 _CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
 _GRADES = "https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"
@@ -61,16 +63,9 @@ def _signed_claims(store: Store, platform: Platform, token: str, allow_private: 
             raise MessageError(unreadable)
         key = _platform_key(store, platform, key_id, allow_private)
         # The times are checked with the store's clock.
-        options = {"require": ["exp", "iat", "iss", "aud", "sub", "nonce"], "verify_exp": False, "verify_iat": False,
-                   "verify_nbf": False}  # fmt: skip
-        return jwt.decode(
-            token,
-            key,
-            ["RS256"],
-            options,
-            audience=platform.client_id,
-            issuer=platform.issuer,  # type: ignore[arg-type]
-        )
+        options: Options = {"require": ["exp", "iat", "iss", "aud", "sub", "nonce"], "verify_exp": False,
+                            "verify_iat": False, "verify_nbf": False}  # fmt: skip
+        return jwt.decode(token, key, ["RS256"], options, audience=platform.client_id, issuer=platform.issuer)
     except (jwt.PyJWTError, RecursionError, ValueError, TypeError) as error:
         if isinstance(error, Refusal):
             raise
@@ -88,7 +83,7 @@ def _platform_key(store: Store, platform: Platform, key_id: str, allow_private: 
         answer = ask("GET", platform.keys_url, allow_private=allow_private)
         key_set = answer.json() if answer.status == 200 else None
         key = _key_in(key_set, key_id)
-        if key:
+        if key and key_set:
             store.lti.keep_key_set(platform, key_set)
     if key is None:
         raise MessageError(
@@ -142,11 +137,8 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
         resource_link_id="" if is_choosing else _identifier(link.get("id")),
         resource_link_title=_line(link.get("title")),
         activity_id=int(target[1]) if target else None,
-        return_url=web_address(_object(claims, f"{_CLAIM}launch_presentation").get("return_url")),
         memberships_url=web_address(_object(claims, _ROSTER).get("context_memberships_url")),
-        lineitems_url=web_address(grades.get("lineitems")),
-        lineitem_url=web_address(grades.get("lineitem")),
-        scopes=_texts(grades.get("scope")),
+        lineitem_url=web_address(grades.get("lineitem")) if SCORE_SCOPE in _texts(grades.get("scope")) else "",
         deep_linking=_deep_linking(_object(claims, _DEEP_LINKING)) if is_choosing else None,
     )
 

@@ -23,7 +23,7 @@ SCOPES = (
 # These products have one issuer for all schools, whose hosts have names of their own.
 SHARED_ISSUERS = ("canvas.instructure.com", "blackboard.com")
 ADDRESSES = ("authorization_url", "token_url", "keys_url")  # of a platform
-MAX_NAME, MAX_URL, MAX_CLIENT_ID = 100, 500, 200  # characters
+MAX_PLATFORM_NAME, MAX_URL, MAX_CLIENT_ID = 100, 500, 200  # characters
 _TOOL = "https://purl.imsglobal.org/spec/lti-tool-configuration"
 _PLATFORM = "https://purl.imsglobal.org/spec/lti-platform-configuration"
 
@@ -92,7 +92,7 @@ def register(
     return add_by_hand(
         store,
         {
-            "name": clean_line(f"{product.capitalize()} ({asked})", MAX_NAME),
+            "name": clean_line(f"{product.capitalize()} ({asked})", MAX_PLATFORM_NAME),
             "issuer": issuer,
             "client_id": _text(registered.get("client_id")),
             "authorization_url": _text(configuration.get("authorization_endpoint")),
@@ -106,13 +106,12 @@ def register(
 
 def tool_addresses(public_url: str) -> dict[str, str]:
     """Our addresses that a platform needs, by what they are for."""
-    pages = {"login": "login", "launch": "launch", "choose": "choose", "keys": "keys"}
-    return {name: f"{public_url}/lti/{page}" for name, page in pages.items()}
+    return {page: f"{public_url}/lti/{page}" for page in ("login", "launch", "choose", "keys")}
 
 
 def _client(tool: Mapping[str, str], *, placements: bool) -> dict[str, Any]:
     label = "Attention Shapes"
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"type": "LtiDeepLinkingRequest", "target_link_uri": tool["choose"], "label": label},
         {"type": "LtiResourceLinkRequest", "target_link_uri": tool["launch"], "label": label},
     ]

@@ -62,6 +62,8 @@ def _stated_class(config: Config) -> str:
 
 def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> Architecture:
     config, model_type = chosen.config, chosen.model_type or str(chosen.config["model_type"])
+    if "global_head_dim" in table.sizes:
+        config = _with_heads_of_full_layers(config)
     if isinstance(config.get("id2label"), dict):  # a classifier's file lists its labels instead of counting them
         config = {**config, "id2label": len(config["id2label"]) or None}
     if table.text_part and table.text_part.table:
@@ -77,6 +79,24 @@ def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> A
     model_class = class_name if class_name in table.counted else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)
+
+
+def _with_heads_of_full_layers(config: Config) -> Config:
+    # Gemma 4's files state these heads once. transformers 5 saves them for each layer with full attention.
+    by_layer, kinds = config.get("per_layer_config"), config.get("layer_types")
+    if not isinstance(by_layer, dict) or not isinstance(kinds, list):
+        return config
+    full = {str(number) for number, kind in enumerate(kinds) if kind == "full_attention"}
+    heads = next(iter(by_layer.values()), None)
+    names = {"head_dim": "global_head_dim"}
+    if config.get("attention_k_eq_v") is True:
+        names["num_key_value_heads"] = "num_global_key_value_heads"
+    if not isinstance(heads, dict) or "head_dim" not in heads or not heads.keys() <= names.keys():
+        return config
+    if by_layer.keys() != full or any(each != heads for each in by_layer.values()):
+        return config
+    stated = {names[name]: size for name, size in heads.items()}
+    return {name: value for name, value in config.items() if name != "per_layer_config"} | stated
 
 
 def _check_class(stated: str, model_type: str, counted: str) -> None:

@@ -172,6 +172,8 @@ class TableValues(dict[str, Any]):
 
     def _word(self, words: WordField) -> str:
         value = self.config.get(words.field, words.absent)
+        if value is None and "none" in words.known:
+            value = "none"
         if value not in words.known:
             raise self._worked_out_for(words.field, value, ", ".join(sorted(words.known)))
         return str(value)

@@ -63,6 +63,7 @@ _SAFE_VALUES: Mapping[str, tuple[object, ...]] = {
     "inner_group_num": (1,),
     "is_causal": (True,),
     "mlp_type": ("mlp", "default"),
+    "per_layer_config": ({},),
     "position_embedding_type": ("absolute", "rope", "nope"),
     "rotary_emb_fraction": (0, 0.0),
     "talking_head": (False,),

@@ -10,9 +10,11 @@ the whole model is all of its layers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.sheets.library import Library
+from app.sheets.worksheet import Worksheet
 from app.translation import N_
 
 
@@ -87,6 +89,12 @@ def lessons_of(library: Library) -> tuple[Lesson, ...]:
         if own
         else LESSONS
     )
+
+
+def in_order_of_lessons(worksheets: Iterable[Worksheet]) -> list[Worksheet]:
+    """The worksheets as the lessons have them, then all others."""
+    order = [key for lesson in LESSONS for key in lesson.worksheets]
+    return sorted(worksheets, key=lambda sheet: order.index(sheet.key) if sheet.key in order else len(order))
 
 
 def lesson_with(library: Library, worksheet: str) -> Lesson | None:

@@ -92,23 +92,20 @@ class Launch:
     resource_link_id: str
     resource_link_title: str
     activity_id: int | None  # from the signed target link
-    return_url: str
     memberships_url: str
-    lineitems_url: str
-    lineitem_url: str
-    scopes: tuple[str, ...]  # of the grade service
+    lineitem_url: str  # the column for its grades, if it has one
     deep_linking: DeepLinking | None  # None for the launch of a resource link
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Launch:
         asked = stored["deep_linking"]
         deep_linking = DeepLinking(**asked) if asked else None
-        return cls(**{**stored, "scopes": tuple(stored["scopes"]), "deep_linking": deep_linking})
+        return cls(**{**stored, "deep_linking": deep_linking})
 
 
 @dataclass(frozen=True)
 class LtiCourse:
-    """The course that a platform's context is linked with, and the services for it; an empty address: no service."""
+    """The course that a platform's context is linked with, and the address of its class list, if it gives one."""
 
     id: int
     platform_id: int
@@ -116,13 +113,11 @@ class LtiCourse:
     context_id: str
     course_id: int
     memberships_url: str
-    lineitems_url: str
-    scopes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class LtiLink:
-    """The activity that a resource link opens, and the link's column in the platform's gradebook, once known."""
+    """The activity that a resource link opens, and the link's column in the platform's gradebook, if it has one."""
 
     id: int
     lti_course_id: int
@@ -172,9 +167,8 @@ class Lti(QueryBase):
     ) -> Platform | None:
         """Add a platform, and a confirmed deployment if given; None if issuer and client id are known already."""
         row = {"name": name, "issuer": issuer, "client_id": client_id, "authorization_url": authorization_url,
-               "token_url": token_url, "keys_url": keys_url, "token_audience": token_audience, "key_set": {},
-               "created_at": self.now()}  # fmt: skip
-        insert = self._insert_into(lti_platforms).values(row).on_conflict_do_nothing()
+               "token_url": token_url, "keys_url": keys_url, "token_audience": token_audience}  # fmt: skip
+        insert = self._insert_into(lti_platforms).values({**row, "key_set": {}}).on_conflict_do_nothing()
         with self.transaction() as connection:
             platform_id = connection.scalar(insert.returning(lti_platforms.c.id))
             if platform_id is None:
@@ -251,18 +245,16 @@ class Lti(QueryBase):
         """The course that the launch's context is linked with."""
         this = (lti_courses.c.platform_id == launch.platform_id, lti_courses.c.deployment_id == launch.deployment_id,
                 lti_courses.c.context_id == launch.context_id)  # fmt: skip
-        row = self._fetch_one(sa.select(*columns(lti_courses, LtiCourse)).where(*this))
-        return _lti_course(row) if row else None
+        return self._value(LtiCourse, sa.select(*columns(lti_courses, LtiCourse)).where(*this))
 
     def courses_of(self, course: Course) -> tuple[LtiCourse, ...]:
         """The contexts that are linked with a course."""
         query = sa.select(*columns(lti_courses, LtiCourse)).where(lti_courses.c.course_id == course.id)
-        return tuple(_lti_course(row) for row in self._fetch_all(query.order_by(lti_courses.c.id)))
+        return self._values(LtiCourse, query.order_by(lti_courses.c.id))
 
     def link_course(self, launch: Launch, course_id: int) -> LtiCourse:
-        """Link the launch's context with a course, unless it is linked already, and note its services' addresses."""
-        services = {"memberships_url": launch.memberships_url, "lineitems_url": launch.lineitems_url,
-                    "scopes": list(launch.scopes)}  # fmt: skip
+        """Link the launch's context with a course, unless it is linked already, and note its class list's address."""
+        services = {"memberships_url": launch.memberships_url}
         key = {"platform_id": launch.platform_id, "deployment_id": launch.deployment_id,
                "context_id": launch.context_id}  # fmt: skip
         insert = self._insert_into(lti_courses).values({**key, **services, "course_id": course_id})
@@ -358,6 +350,10 @@ class Lti(QueryBase):
         query = sa.select(*columns(lti_keys, StoredKey)).order_by(lti_keys.c.id.desc()).limit(KEYS_KEPT)
         return self._values(StoredKey, query)
 
+    def lock_signing_keys(self) -> None:
+        """Inside `transaction()`, wait for and hold the lock on our keys until the transaction ends."""
+        self._fetch_all(sa.select(lti_keys.c.id).with_for_update())
+
     def add_signing_key(self, key_id: str, private_key: str) -> None:
         """Add the key pair that will sign after the next rotation, and delete the oldest beyond KEYS_KEPT."""
         with self.transaction() as connection:
@@ -365,8 +361,3 @@ class Lti(QueryBase):
             insert_row(connection, lti_keys, row)
             kept = sa.select(lti_keys.c.id).order_by(lti_keys.c.id.desc()).limit(KEYS_KEPT)
             connection.execute(sa.delete(lti_keys).where(lti_keys.c.id.not_in(kept)))
-
-
-def _lti_course(row: Any) -> LtiCourse:
-    course = from_row(LtiCourse, row)
-    return LtiCourse(**{**asdict(course), "scopes": tuple(course.scopes)})

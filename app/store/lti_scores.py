@@ -51,10 +51,7 @@ class GradedLink:
     lti_course_id: int
     platform_id: int
     activity_id: int
-    resource_link_id: str
     lineitem_url: str
-    lineitems_url: str
-    scopes: tuple[str, ...]
     marker: str
     tries: int
     newest: tuple[int | None, ...]
@@ -85,9 +82,10 @@ class ShownScore:
 
 @dataclass(frozen=True)
 class ShownLink:
-    """A platform that opens an activity; why grades don't reach it, if so, and when they are tried again."""
+    """A platform that opens an activity: whether its gradebook has a column, and why grades don't reach it, if so."""
 
     platform: str
+    has_column: bool
     problem: str
     next_at: datetime | None
 
@@ -105,9 +103,8 @@ def _of_people(value: sa.ColumnElement[Any]) -> sa.ScalarSelect[Any]:
 _WAITS = lti_scores.c.state == "waiting"
 _LINKS = (
     sa.select(
-        *(lti_links.c[name] for name in ("id", "lti_course_id", "activity_id", "resource_link_id", "lineitem_url")),
-        *(lti_courses.c[name] for name in ("platform_id", "lineitems_url", "scopes")),
-        *(lti_links.c[name] for name in ("marker", "tries")),
+        *(lti_links.c[name] for name in ("id", "lti_course_id", "activity_id", "lineitem_url", "marker", "tries")),
+        lti_courses.c.platform_id,
         *(_newest(table).label(table.name) for table in (attempts, grade_changes, regrades)),
         _of_people(sa.func.max(lti_people.c.id)).label("newest_person"),
         _of_people(sa.func.count()).label("people"),
@@ -122,9 +119,11 @@ _STANDING = tuple(field.name for field in fields(Standing))
 
 class LtiScores(QueryBase):
     def links(self) -> tuple[GradedLink, ...]:
-        """The links that nobody is working on, of courses that aren't archived."""
+        """The links with a column that nobody is working on, of courses that aren't archived."""
         is_free = sa.or_(lti_links.c.next_at.is_(None), lti_links.c.next_at <= self.now())
-        return tuple(map(_graded_link, self._fetch_all(_LINKS.where(is_free, courses.c.archived_at.is_(None)))))
+        has_column = lti_links.c.lineitem_url != ""
+        query = _LINKS.where(has_column, is_free, courses.c.archived_at.is_(None))
+        return tuple(map(_graded_link, self._fetch_all(query)))
 
     def claim(self, link: GradedLink) -> bool:
         """Take the link's lease; False if another process has it."""
@@ -171,9 +170,6 @@ class LtiScores(QueryBase):
             DueScore(row.person_id, row.sub, Standing(row.points, row.out_of, row.submitted_at)) for row in rows
         )
 
-    def keep_line_item(self, link: GradedLink, address: str) -> None:
-        self._execute(sa.update(lti_links).where(lti_links.c.id == link.id).values(lineitem_url=address))
-
     def settle(self, link: GradedLink, score: DueScore, problem: str = "") -> None:
         """Store that a score was sent, or why it was refused."""
         values = {"state": "refused" if problem else "sent", "problem": problem[:MAX_PROBLEM], "sent_at": self.now()}
@@ -210,7 +206,12 @@ class LtiScores(QueryBase):
     def links_of(self, activity_id: int) -> tuple[ShownLink, ...]:
         """The links of platforms to an activity."""
         query = (
-            sa.select(lti_platforms.c.name.label("platform"), lti_links.c.problem, lti_links.c.next_at)
+            sa.select(
+                lti_platforms.c.name.label("platform"),
+                (lti_links.c.lineitem_url != "").label("has_column"),
+                lti_links.c.problem,
+                lti_links.c.next_at,
+            )
             .join_from(lti_links, lti_courses, lti_courses.c.id == lti_links.c.lti_course_id)
             .join(lti_platforms, lti_platforms.c.id == lti_courses.c.platform_id)
             .where(lti_links.c.activity_id == activity_id)
@@ -224,5 +225,5 @@ class LtiScores(QueryBase):
 
 def _graded_link(row: Any) -> GradedLink:
     newest = (row.attempts, row.grade_changes, row.regrades, row.newest_person, row.people)
-    values = {**row._mapping, "scopes": tuple(row.scopes), "newest": newest, "has_waiting": bool(row.has_waiting)}
+    values = {**row._mapping, "newest": newest, "has_waiting": bool(row.has_waiting)}
     return GradedLink(**{field.name: values[field.name] for field in fields(GradedLink)})

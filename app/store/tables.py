@@ -473,7 +473,6 @@ lti_platforms = _numbered_table(
     Column("token_audience", String(500), nullable=False),  # empty: token_url
     Column("key_set", JSON, nullable=False),  # the platform's public keys, as fetched
     Column("key_set_fetched_at", UtcDateTime),
-    Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("issuer", "client_id"),
 )
 
@@ -491,9 +490,7 @@ lti_courses = _numbered_table(  # the course of each context that a teacher has 
     Column("deployment_id", String(255), nullable=False),
     Column("context_id", String(255), nullable=False),
     Column("course_id", ForeignKey("courses.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("memberships_url", String(1000), nullable=False),  # this and the next two as the newest launch gave them
-    Column("lineitems_url", String(1000), nullable=False),
-    Column("scopes", JSON, nullable=False),  # what the grade service allows
+    Column("memberships_url", String(1000), nullable=False),  # as the newest launch gave it; empty without one
     UniqueConstraint("platform_id", "deployment_id", "context_id"),
 )
 
@@ -502,7 +499,7 @@ lti_links = _numbered_table(  # the activity that a resource link opens
     Column("lti_course_id", ForeignKey("lti_courses.id", ondelete="CASCADE"), nullable=False),
     Column("resource_link_id", String(255), nullable=False),
     Column("activity_id", ForeignKey("activities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("lineitem_url", String(1000), nullable=False),  # empty until it is known
+    Column("lineitem_url", String(1000), nullable=False),  # its column for grades; empty without one
     Column("marker", String(64), nullable=False),  # a hash of what the scores were last computed from; empty before
     Column("next_at", UtcDateTime),  # until then a process sends its scores, or they wait for the platform
     Column("tries", Integer, nullable=False, default=0),  # in vain, one after the other

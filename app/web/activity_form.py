@@ -28,6 +28,7 @@ from app.classes.student_sheet import give_sheets
 from app.exchange.imported_models import library_with_model
 from app.grading.mistaken_sheets import ExampleSheet, example_sheets
 from app.models.architecture import TokensError
+from app.practice.lessons import LESSONS, in_order_of_lessons
 from app.sheets.code_text import gives_line_away
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -313,7 +314,7 @@ def _render_form(
         worksheets=worksheets,
         found=[choice for choices in worksheets.values() for choice in choices if choice.is_found],
         tickets=_ticket_groups(offer, materials, access, typed),
-        headings=_headings(library),
+        headings=_headings(),
         ticket=offer.tickets.get(typed["ticket"]),
         has_newer_ticket=phase != "draft" and offer.ticket_corrected and typed["ticket"] == ticket_key,
         unusable=_unusable(services, access, materials),
@@ -344,24 +345,23 @@ def _place_in_words(chosen: list[ChosenSheet], key: str) -> str:
     return ""
 
 
-def _headings(library: Library) -> dict[str, str]:
-    return {
-        "course": _("This course’s worksheets"),
-        "mine": _("My worksheets"),
-        **{topic: library.wording.topics[topic].name for topic in library.topics},
-    }
+def _headings() -> dict[str, str]:
+    lessons = {lesson.key: _(lesson.title) for lesson in LESSONS}
+    return {"course": _("This course’s worksheets"), "mine": _("My worksheets"), **lessons, "more": _("More sheets")}
 
 
 def _worksheet_groups(
     library: Library, materials: OwnMaterials, access: CourseAccess, typed: Mapping[str, Any]
 ) -> dict[str, list[FormChoice]]:
-    headings, chosen = _headings(library), {sheet["key"] for sheet in typed["worksheet"]}
+    headings, chosen = _headings(), {sheet["key"] for sheet in typed["worksheet"]}
     groups: dict[str, list[FormChoice]] = {group: [] for group in headings}
-    for sheet in library.worksheets.values():
+    for sheet in in_order_of_lessons(library.worksheets.values()):
         if sheet.key in chosen or sheet.key != library_key(sheet.key):
             continue
-        group = _owner(materials, access, sheet.key) or sheet.topic
-        words = f"{sheet.title} {headings[sheet.topic]} {library.model(sheet.model).name} {headings[group]}"
+        lesson = next((lesson.key for lesson in LESSONS if sheet.key in lesson.worksheets), "more")
+        group = _owner(materials, access, sheet.key) or lesson
+        topic, model = library.wording.topics[sheet.topic].name, library.model(sheet.model).name
+        words = f"{sheet.title} {topic} {model} {headings[group]}"
         link = _sheet_link(materials, typed_sheet(sheet.key))
         groups[group].append(FormChoice(sheet, words, link, _finds(typed["search"], words)))
     return {group: choices for group, choices in groups.items() if choices}

@@ -125,7 +125,7 @@ def fetch_students(services: ServicesDep, access: EditableCourse, form: FormDep)
     platform = store.lti.platform(context.platform_id) if context else None
     if context is None or platform is None:
         raise HTTPException(404)
-    shown = {"access": access, "platform": platform.name, "context": context}
+    shown: dict[str, Any] = {"access": access, "platform": platform.name, "context": context}
     try:
         fetched = fetch_roster(store, services.platform_services, platform, context, access.course)
     except PlatformError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 from pydantic import ValidationError
 
 from app.classes.authoring.worksheet_form import (
@@ -35,9 +36,11 @@ from app.exchange.class_list import MAX_ROSTER_BYTES, read_names
 from app.exchange.imported_models import library_with_model
 from app.exchange.material_file import MaterialFileError, decode_file, read_material_file, settings_in_file
 from app.exchange.toml_text import write_toml
+from app.figures.thumbnails import thumbnail
 from app.models.architecture import TokensError
 from app.models.config_fields import ConfigError
 from app.names import clean_line, name_key
+from app.practice.lessons import LESSONS, in_order_of_lessons, lesson_with
 from app.refusal import Refusal
 from app.sheets.exit_tickets import Ticket
 from app.sheets.library import Library
@@ -71,7 +74,6 @@ from app.web.shared.permissions import (
 from app.web.shared.request_guard import MAX_BODY
 from app.web.shared.services import Services, ServicesDep, StoreDep
 from app.web.shared.sheet_address import FIRST_WORKSHEET
-from app.web.shared.sheet_form import Drawing, draw_typed
 from app.web.shared.sheet_view import question_views, row_views
 from app.web.shared.templating import render
 from app.web.shared.threads import in_threads
@@ -137,7 +139,7 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn, d
         is_empty_but_offered = is_whole and (key == "mine" or (key in taught and not taught[key].course.archived_at))
         if lines_of_group or is_empty_but_offered:
             groups[key] = lines_of_group
-    by_topic = _by_topic(groups.get("library", ()))
+    by_lesson = _by_lesson(services.library, groups.get("library", ()))
     models = {line.sheet.model: library.model(line.sheet.model).name for line in lines if line.sheet}
     return render(
         "materials/material_list.html",
@@ -146,8 +148,8 @@ def list_materials(request: Request, services: ServicesDep, teacher: SignedIn, d
         groups=groups,
         names=names,
         taught=taught,
-        by_topic=by_topic,
-        drawings={topic: _filled_in(library, lines[0].sheet) for topic, lines in by_topic.items()},
+        by_lesson=by_lesson,
+        drawing=lambda sheet: Markup(thumbnail(library.variant(sheet.key))),  # noqa: S704 - of numbers alone
         pager=pager,
         topics={topic: library.wording.topics[topic].name for topic in TOPICS},
         models=dict(sorted(models.items(), key=lambda item: item[1].casefold())),
@@ -168,7 +170,7 @@ def _own_lines(
 
 
 def _library_lines(services: Services) -> Iterator[MaterialLine]:
-    for sheet in services.library.worksheets.values():
+    for sheet in in_order_of_lessons(services.library.worksheets.values()):
         yield MaterialLine("library", sheet)
     for ticket in services.tickets.values():
         yield MaterialLine("library", ticket=ticket)
@@ -187,21 +189,13 @@ def _finds(query: Mapping[str, str], line: MaterialLine, library: Library) -> bo
     )
 
 
-def _by_topic(lines: Iterable[MaterialLine]) -> dict[str, list[MaterialLine]]:
-    by_topic = dict[str, list[MaterialLine]]()
+def _by_lesson(library: Library, lines: Iterable[MaterialLine]) -> dict[str, list[MaterialLine]]:
+    titles = [*(_(lesson.title) for lesson in LESSONS), _("More sheets"), _("Exit tickets")]
+    by_lesson: dict[str, list[MaterialLine]] = {title: [] for title in titles}
     for line in lines:
-        by_topic.setdefault(line.sheet.topic if line.sheet else "", []).append(line)
-    return by_topic
-
-
-def _filled_in(library: Library, worksheet: Worksheet | None) -> Drawing | None:
-    if worksheet is None:
-        return None
-    sheet = library.variant(worksheet.key)
-    texts = {str(blank): sheet.notation.write(sheet.expression(blank)) for blank in sheet.blanks}
-    if not worksheet.in_letters:
-        texts = {box: str(number) for box, number in sheet.key.items()}
-    return draw_typed(sheet, texts)
+        lesson = lesson_with(library, line.sheet.key) if line.sheet else None
+        by_lesson[_(lesson.title) if lesson else titles[-2] if line.sheet else titles[-1]].append(line)
+    return {title: found for title, found in by_lesson.items() if found}
 
 
 # The page of a material

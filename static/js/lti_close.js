@@ -1,2 +1,2 @@
 // The platform that has opened this page in a frame or a window closes it again.
-(window.opener || window.parent).postMessage({ subject: "org.imsglobal.lti.close" }, "*");
+(globalThis.opener || globalThis.parent).postMessage({ subject: "org.imsglobal.lti.close" }, "*");

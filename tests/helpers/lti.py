@@ -19,18 +19,16 @@ STUDENT_LAUNCH = Launch(
     resource_link_id="link-9",
     resource_link_title="Week 1",
     activity_id=None,
-    return_url="",
     memberships_url="https://lms.example.org/members",
-    lineitems_url="https://lms.example.org/lineitems",
     lineitem_url="",
-    scopes=("https://purl.imsglobal.org/spec/lti-ags/scope/score",),
     deep_linking=None,
 )
 
 
 def platform(store: Store, client_id: str = "client-1", deployment_id: str = "1") -> Platform:
-    urls = (f"https://lms.example.org/{name}" for name in ("auth", "token", "keys"))
-    added = store.lti.add_platform("Moodle", "https://lms.example.org", client_id, *urls, deployment_id=deployment_id)
+    at = "https://lms.example.org"
+    urls = (f"{at}/auth", f"{at}/token", f"{at}/keys")
+    added = store.lti.add_platform("Moodle", at, client_id, *urls, deployment_id=deployment_id)
     assert added
     return added
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -83,7 +83,7 @@ class LtiClass:
 
 
 @contextmanager
-def lti_class(app: FastAPI, quirks: Quirks = MOODLE, kind: type[Class] = LtiClass) -> Iterator[Class]:
+def running_class(kind: type[Class], app: FastAPI, quirks: Quirks = MOODLE) -> Iterator[Class]:
     """A class whose platform runs; the app may ask it although it is on this machine."""
     app.state.services.settings.lti_private = app.state.services.platform_services.allow_private = True
 
@@ -93,3 +93,7 @@ def lti_class(app: FastAPI, quirks: Quirks = MOODLE, kind: type[Class] = LtiClas
 
     with running_platform(quirks, clock=CLOCK, fetch_keys=our_keys) as platform:
         yield kind(app, platform)
+
+
+def lti_class(app: FastAPI, quirks: Quirks = MOODLE) -> AbstractContextManager[LtiClass]:
+    return running_class(LtiClass, app, quirks)

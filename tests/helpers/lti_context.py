@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from app.lti.grades import GradeSender
 from app.lti.keys import key_set
-from app.lti.services import GRADE_SCOPES, PlatformServices
+from app.lti.services import PlatformServices
 from app.sheets.library import Library
 from app.store import Attempt, Launch, LtiCourse, Policies, Store, Student
 from app.store import Platform as KnownPlatform
@@ -45,7 +45,7 @@ class LinkedActivity(RunningActivity):
     def launch(self) -> Launch:
         return self.launch_of(self.lms_course)
 
-    def launch_of(self, course: Course, link: str = "link-1", *, with_line_item: bool = True) -> Launch:
+    def launch_of(self, course: Course, link: str = "link-1") -> Launch:
         """What a launch from this course of the platform says."""
         item, url = course.line_item(link), self.platform.url
         return launch(
@@ -53,9 +53,7 @@ class LinkedActivity(RunningActivity):
             context_id=course.id,
             resource_link_id=link,
             memberships_url=f"{url}/courses/{course.id}/members",
-            lineitems_url=f"{url}/courses/{course.id}/lineitems{self.platform.quirks.line_item_query}",
-            lineitem_url=item.url if item and with_line_item else "",
-            scopes=GRADE_SCOPES,
+            lineitem_url=item.url if item else "",
         )
 
     @property

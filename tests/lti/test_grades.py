@@ -222,17 +222,13 @@ def test_a_merged_student_gets_the_grade_of_work_done_with_the_code(linked: Link
 
 
 @on_one_database
-def test_a_column_that_no_launch_named_is_made_with_the_activitys_points(linked: LinkedActivity) -> None:
-    linked.lms_course.line_items.clear()
-    unnamed = linked.launch_of(linked.lms_course, "link-2", with_line_item=False)
-    linked.store.lti.link_activity(linked.context, unnamed, linked.activity.id)
-    linked.platform.add_link(linked.lms_course, "link-1", {"lineItem": {"scoreMaximum": 14}})
+def test_a_link_without_a_column_gets_no_grades_and_says_so(linked: LinkedActivity) -> None:
+    linked.platform.add_link(linked.lms_course, "link-2", {"title": "Not graded"})
+    linked.store.lti.link_activity(linked.context, linked.launch_of(linked.lms_course, "link-2"), linked.activity.id)
     linked.answer("7", KEY)
     linked.sender().sweep()
-    made = linked.lms_course.line_item("link-2")
-    assert made
-    assert (made.fields["scoreMaximum"], made.fields["resourceId"]) == (14, str(linked.activity.id))
-    assert made.grades["7"].points == 14
+    assert linked.platform.requests["scores"] == 1
+    assert [link.has_column for link in linked.store.lti_scores.links_of(linked.activity.id)] == [True, False]
 
 
 @on_one_database

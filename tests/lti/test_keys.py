@@ -11,6 +11,7 @@ import pytest
 from app.lti.keys import KEY_LIFETIME, key_set, rotate, rotate_old_keys, sign
 from app.settings import Settings
 from app.store import Store
+from tests.helpers.at_once import all_at_once
 from tests.helpers.clock import CLOCK, Clock
 
 
@@ -56,3 +57,14 @@ def test_old_keys_are_rotated(store: Store, clock: Clock) -> None:
     clock.pass_seconds(KEY_LIFETIME.total_seconds() + 1)
     rotate_old_keys(store)
     assert published(store).keys() > before.keys()
+    assert len(published(store)) == 3
+
+
+def test_two_machines_rotate_once(data_dir: Path, new_postgres_database: str, clock: Clock) -> None:
+    stores = [Store(new_postgres_database, data_dir, clock=CLOCK) for _ in range(2)]
+    before = published(stores[0])
+    clock.pass_seconds(KEY_LIFETIME.total_seconds() + 1)
+    assert all_at_once(2, lambda n: rotate_old_keys(stores[n])) == []
+    assert len(published(stores[1]).keys() - before.keys()) == 1
+    for store in stores:
+        store.close()

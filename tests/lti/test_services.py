@@ -7,14 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from app.lti.services import PlatformError, Score, ScoreRefusedError
+from app.lti.services import PlatformError, ScoreRefusedError
 from app.sheets.library import Library
 from app.store import Store
+from app.store.lti_scores import Standing
 from simulation.lti_platform import BLACKBOARD, BRIGHTSPACE, INSTRUCTOR, MOODLE, Person, Quirks
 from tests.helpers.clock import Clock
 from tests.helpers.lti_context import LinkedActivity, linked_activity
 
-NOBODY = Score("nobody", 1, 2, None)
+SOMETHING = Standing(1, 2, None)
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
@@ -69,19 +70,34 @@ def test_a_next_page_on_another_site_never_gets_our_token(linked: LinkedActivity
 
 def test_a_score_is_refused_with_the_platforms_reason(linked: LinkedActivity) -> None:
     with pytest.raises(ScoreRefusedError, match=r"400.*no gradable role"):
-        linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, NOBODY)
+        linked.services.send_score(linked.known, linked.link.lineitem_url, "nobody", SOMETHING)
     linked.platform.refuse("scores", 422, reason="<b>much</b>\x00 too late" * 500)
     with pytest.raises(ScoreRefusedError) as refused:
-        linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, NOBODY)
+        linked.services.send_score(linked.known, linked.link.lineitem_url, "nobody", SOMETHING)
     assert len(str(refused.value)) <= 300
     assert str(refused.value).isprintable()
+
+
+def test_a_reason_is_found_in_the_answers_of_each_platform(linked: LinkedActivity) -> None:
+    said = {
+        '{"errors": [{"message": "The score is too high"}], "userId": "7"}': "The score is too high",
+        '{"status": 400, "reason": "Incorrect score received{\\"userId\\": \\"7\\"}"}': "Incorrect score received",
+        "<html><title>Oh</title></html>": "<html><title>Oh</title></html>",  # unless its type says that it is a page
+        '{"userId": "7"}': "",
+    }
+    for body, reason in said.items():
+        linked.platform.refuse("scores", 422, reason=body)
+        with pytest.raises(ScoreRefusedError) as refused:
+            linked.services.send_score(linked.known, linked.link.lineitem_url, "nobody", SOMETHING)
+        assert str(refused.value).partition(": ")[2] == reason
+        assert "userId" not in str(refused.value)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 403])
 def test_a_platform_that_is_busy_can_be_asked_later(linked: LinkedActivity, status: int) -> None:
     linked.platform.refuse("scores", status, X_Rate_Limit_Remaining="0.0", Retry_After="90")
     with pytest.raises(PlatformError) as failed:
-        linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, NOBODY)
+        linked.services.send_score(linked.known, linked.link.lineitem_url, "nobody", SOMETHING)
     assert failed.value.retry_after_s == 90
 
 
@@ -91,21 +107,10 @@ def test_a_refused_token_is_a_failure_of_the_platform(linked: LinkedActivity, st
         members(linked)
 
 
-def test_a_column_is_found_by_its_activity_or_made_once(linked: LinkedActivity) -> None:
-    new = {"label": "Week 3", "scoreMaximum": 14, "resourceId": "7", "tag": "7", "resourceLinkId": "link-1"}
-    made = linked.services.line_item(linked.known, linked.context.scopes, linked.context.lineitems_url, new)
-    assert made == linked.services.line_item(linked.known, linked.context.scopes, linked.context.lineitems_url, new)
-    assert [item.fields["resourceId"] for item in linked.lms_course.line_items if item.url == made] == ["7"]
-    assert len(linked.lms_course.line_items) == 2
-    other = {**new, "resourceLinkId": "link-2"}
-    assert made != linked.services.line_item(linked.known, linked.context.scopes, linked.context.lineitems_url, other)
-
-
 def test_a_platform_with_a_clock_ahead_takes_the_score_at_the_second_try(linked: LinkedActivity, clock: Clock) -> None:
     linked.come("7")
     linked.platform.clock = lambda: clock.now + timedelta(minutes=2)
     linked.platform.change_grade(linked.column, "7", 3)
-    score = Score("7", 11, 14, clock.now)
-    linked.services.send_score(linked.known, linked.context.scopes, linked.link.lineitem_url, score)
+    linked.services.send_score(linked.known, linked.link.lineitem_url, "7", Standing(11, 14, clock.now))
     assert linked.grades == {"7": 11}
     assert linked.platform.requests["scores"] == 2

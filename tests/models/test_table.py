@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 
 from app.models.architecture import Architecture
 from app.models.config_fields import MAX_LAYERS, ConfigError
@@ -247,6 +248,50 @@ def test_layers_of_nemotron_h_are_stated_by_letters_or_by_words(stated: Record) 
     architecture = build_architecture({**config, "architectures": ["NemotronHForCausalLM"]})
     expected = sum(math.prod(shape) for shape in built(config, "NemotronHForCausalLM").values())
     assert parameter_counts(architecture).total == expected
+
+
+GEMMA_4: Record = {
+    "hidden_size": 48,
+    "intermediate_size": 40,
+    "num_hidden_layers": 7,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "global_head_dim": 16,
+    "vocab_size": 101,
+    "pad_token_id": 0,
+    "attention_k_eq_v": True,
+}
+INPUTS_OF_LAYERS = {"vocab_size_per_layer_input": 97, "hidden_size_per_layer_input": 6}
+EXPERTS = {"enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 20}
+
+
+@pytest.mark.parametrize("is_saved_again", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "name", "changed"),
+    [
+        ("gemma4_text", "Gemma4ForCausalLM", {**INPUTS_OF_LAYERS, **EXPERTS, "tie_word_embeddings": False}),
+        ("gemma4_text", "Gemma4ForCausalLM", {"hidden_size_per_layer_input": 0, "num_global_key_value_heads": 1}),
+        ("gemma4_text", "Gemma4ForCausalLM", {"layer_types": ["full_attention", *["sliding_attention"] * 6]}),
+        ("gemma4_unified_text", "Gemma4UnifiedForCausalLM", {"num_kv_shared_layers": 2, "use_double_wide_mlp": True}),
+        ("gemma4_unified_text", "Gemma4UnifiedForCausalLM", {"attention_bias": True, "attention_k_eq_v": False}),
+    ],
+)
+def test_gemma_4_has_heads_of_two_kinds(kind: str, name: str, changed: Record, *, is_saved_again: bool) -> None:
+    config = {**GEMMA_4, "model_type": kind, **INPUTS_OF_LAYERS, **changed}
+    if changed.get("num_kv_shared_layers"):  # of both kinds of layers, some have keys of their own
+        config["layer_types"] = ["sliding_attention", "full_attention"] * 3 + ["full_attention"]
+    expected = built(config, name)
+    if is_saved_again:
+        config = transformers.CONFIG_MAPPING[kind](**config).to_dict()
+    architecture = build_architecture({**config, "architectures": [name]})
+    assert parameter_counts(architecture).total == sum(math.prod(shape) for shape in expected.values())
+
+
+def test_sizes_that_differ_by_layer_are_refused() -> None:
+    by_layer = {"1": {"intermediate_size": 64}}  # which transformers 5 reads in every model
+    with pytest.raises(ConfigError, match="per_layer_config"):
+        build_architecture({"model_type": "llama", "hidden_size": 48, "per_layer_config": by_layer})
 
 
 @pytest.mark.parametrize("experts", [0, 4])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import transformers
 
+from app.models.table import BY_HAND_FOLDER, FAMILIES_FOLDER
 from tools.derive import reading
 from tools.derive.attention import forward_pass
 from tools.derive.checking import check
@@ -22,7 +23,6 @@ from tools.derive.sampling import Unbuildable
 from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of
 
-FAMILIES = Path(__file__).resolve().parents[2] / "data" / "families"
 SECONDS = 120  # per type
 MEMORY = 9 << 30
 SAME = 12  # configs in which two classes are compared
@@ -33,10 +33,10 @@ def main() -> None:
     parser.add_argument("types", nargs="*", metavar="TYPE")
     parser.add_argument("--refused", action="store_true", help="only the types that have no table")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="of processor time, for one type at most")
-    parser.add_argument("--folder", type=Path, default=FAMILIES, help="where the tables are")
+    parser.add_argument("--folder", type=Path, default=FAMILIES_FOLDER, help="where the tables are")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
-    known = model_types()
+    known = {name: classes for name, classes in model_types().items() if not (BY_HAND_FOLDER / name).exists()}
     wanted = arguments.types or sorted(known, key=lambda name: (ModelClass.has_part(name), name))
     if arguments.refused:
         wanted = [name for name in wanted if not (folder / name).exists() or "\nrefused" in (folder / name).read_text()]

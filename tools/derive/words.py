@@ -38,6 +38,7 @@ SYMBOLS: Mapping[str, str] = {
     "n_buckets": "relative_attention_num_buckets",
     "K": "conv_kernel_size",
     "L_stored": "num_hidden_groups",
+    "L_group": "inner_group_num",
     "d_pool": "pooler_output_size",
     "d_proj": "projection_dim",
 }
@@ -79,6 +80,7 @@ CHOICES: Mapping[str, tuple[int, ...]] = {
     "n_buckets": (22, 26, 34),
     "K": (3, 5, 7),
     "L_stored": (1, 2, 3),
+    "L_group": (1, 2, 3),
     "d_pool": (24, 40, 56),
     "d_proj": (64, 112, 208),
 }

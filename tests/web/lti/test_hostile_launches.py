@@ -22,14 +22,13 @@ from simulation.lti_platform import (
     INSTRUCTOR,
     LEARNER,
     MENTOR,
-    MOODLE,
     TEST_USER,
     Person,
     Platform,
     Quirks,
 )
 from tests.helpers.clock import Clock
-from tests.helpers.lti_class import IN_FRAME, IN_WINDOW, TOOL, LtiClass, lti_class
+from tests.helpers.lti_class import IN_WINDOW, TOOL, LtiClass, running_class
 from tests.helpers.running_app import make_app
 from tests.helpers.school import Browser, Classroom
 
@@ -83,7 +82,7 @@ def follow(browser: Browser, response: httpx2.Response, most: int = 5) -> httpx2
 
 @pytest.fixture
 def lms(new_app: FastAPI, clock: Clock) -> Iterator[Lms]:
-    with lti_class(new_app, MOODLE, Lms) as made:
+    with running_class(Lms, new_app) as made:
         yield made
 
 
@@ -98,21 +97,12 @@ def is_refused(response: httpx2.Response, browser: Browser) -> bool:
 
 @pytest.mark.parametrize("quirks", ALL_PLATFORMS, ids=lambda quirks: quirks.product)
 def test_a_student_comes_to_the_sheet_with_one_click(new_app: FastAPI, clock: Clock, quirks: Quirks) -> None:
-    with lti_class(new_app, quirks, Lms) as lms:
+    with running_class(Lms, new_app, quirks) as lms:
         page = lms.open("7")
         assert (page.status_code, page.url.path) == (200, SHEET)
         assert "Kim Doe" in page.text
         assert lms.open("7").url.path == SHEET
         assert lms.students() == ["Kim Doe"]
-
-
-def test_the_app_shows_only_a_button_in_a_frame(lms: Lms) -> None:
-    browser = lms.browser()
-    page = lms.begin(browser, lms.platform.initiation(lms.client, lms.course, "7"), IN_FRAME)
-    assert page.status_code == 200
-    assert "_blank" in page.text
-    assert not browser.cookies
-    assert "frame-ancestors *" in page.headers["content-security-policy"]
 
 
 # Replays
@@ -219,7 +209,12 @@ def test_a_token_with_wrong_claims_opens_nothing(lms: Lms, claims: dict[str, Any
 
 def test_a_token_that_is_a_day_old_opens_nothing(lms: Lms, clock: Clock) -> None:
     at, browser = int(clock.now.timestamp()), lms.browser()
-    for claims in ({"iat": at - DAY_S}, {"iat": at - DAY_S, "exp": at - DAY_S + 300}, {"iat": at + DAY_S}):
+    dated: tuple[dict[str, Any], ...] = (
+        {"iat": at - DAY_S},
+        {"iat": at - DAY_S, "exp": at - DAY_S + 300},
+        {"iat": at + DAY_S},
+    )
+    for claims in dated:
         assert is_refused(lms.open("7", browser, **claims), browser), claims
     assert lms.open("7", browser, iat=at - 20, exp=at - 10).url.path == SHEET  # its clock is slow
 
@@ -241,8 +236,8 @@ def forged_tokens(platform: Platform, token: str) -> dict[str, str]:
     header, payload, _signature = token.split(".")
     other, public = generate_private_key(65537, 2048), "a shared secret that is long enough to be used with HMAC"
     return {
-        "unsigned": jwt.encode(claims, None, "none", {"kid": "key-1"}),
-        "unsigned with a signature": f"{jwt.encode(claims, None, 'none', {'kid': 'key-1'})}x",
+        "unsigned": jwt.encode(claims, "", "none", {"kid": "key-1"}),
+        "unsigned with a signature": f"{jwt.encode(claims, '', 'none', {'kid': 'key-1'})}x",
         "symmetric": jwt.encode(claims, public, "HS256", {"kid": "key-1"}),
         "another key": platform.sign(claims, key=other),
         "another algorithm": platform.sign(claims, algorithm="RS512"),
@@ -269,15 +264,6 @@ def test_nobody_but_the_platform_signs_tokens(lms: Lms) -> None:
         assert is_refused(follow(browser, lms.post(browser, {**good, "state": state})), browser), state[:9]
     assert is_refused(lms.post(browser, {}), browser)
     assert follow(browser, lms.post(browser, good)).url.path == SHEET
-
-
-def test_an_error_of_the_platform_is_a_page(lms: Lms) -> None:
-    browser = lms.browser()
-    state = lms.fields(browser, "7")["state"]
-    answer = {"error": "login_required", "error_description": "<script>alert(1)</script>", "state": state}
-    page = follow(browser, lms.post(browser, answer))
-    assert is_refused(page, browser)
-    assert "<script>alert" not in page.text
 
 
 # Keys and clients
@@ -325,7 +311,7 @@ def test_a_key_set_that_is_out_of_order_is_no_fault_of_ours(lms: Lms, clock: Clo
 
 
 def test_two_clients_of_one_issuer_are_told_apart(new_app: FastAPI, clock: Clock) -> None:
-    with lti_class(new_app, CANVAS, Lms) as lms:
+    with running_class(Lms, new_app, CANVAS) as lms:
         other = lms.platform.add_client(TOOL)
         lms.register(other.id, other.deployment_id)
         initiation = lms.platform.initiation(lms.client, lms.course, "7")

@@ -191,7 +191,8 @@ def test_an_activity_opens_only_in_the_course_that_it_was_linked_with(there: Lti
         assert teacher.post("/lti/link", data=chosen).headers["location"] == "/lti/open"
         assert teacher.get("/lti/open").headers["location"] == "/lti/link"
         assert teacher.post("/lti/link", data={"activity": activity.id}).status_code == 422
-        assert teacher.post("/lti/link", data={"activity": "copy"}).status_code == 303
+        for _ in range(2):  # pressed twice
+            assert teacher.post("/lti/link", data={"activity": "copy"}).status_code == 303
         copy_address = teacher.get("/lti/open").headers["location"]
         assert copy_address != f"/activities/{activity.id}"
         copy = there.store.activities.find(int(copy_address.rpartition("/")[2]))
@@ -201,6 +202,7 @@ def test_an_activity_opens_only_in_the_course_that_it_was_linked_with(there: Lti
         assert there.launch(kim, "7", copied, "again").headers["location"] == f"/class/{copy.id}"
     next_term = next(each.course for each in there.store.courses.taught_by(ada) if each.course.id == copy.course_id)
     assert (students(there, course), students(there, next_term)) == ([], ["Kim"])
+    assert len(there.store.activities.of_course(next_term)) == 1
 
 
 def test_both_courses_can_be_one_class(there: LtiClass) -> None:
@@ -282,6 +284,21 @@ def test_a_code_from_the_account_connects_it_once(there: LtiClass) -> None:
         assert "Moodle" in signed_in.get("/lti/account").text
         signed_in.post("/lti/account/disconnect")
         assert there.store.lti.teacher(there.registered.id, "1") is None
+
+
+def test_wrong_codes_are_slowed_down_and_a_right_one_still_connects(there: LtiClass) -> None:
+    with there.school.browser() as browser, there.school.browser(teacher=there.school.teacher()) as signed_in:
+        there.launch(browser, "1")
+        answers = [browser.post("/lti/connect", data={"code": "ABCDE-ABCDE"}).status_code for _ in range(40)]
+        assert set(answers) == {422, 429}
+        assert browser.post("/lti/connect", data={"code": code_of(signed_in)}).status_code == 303
+
+
+def test_other_sites_send_nothing_but_the_launch(there: LtiClass) -> None:
+    with there.school.browser() as browser:
+        there.launch(browser, "1")
+        for path in ("/lti/connect", "/lti/link", "/lti/connect/invitation", "/lti/account", "/lti/open"):
+            assert browser.post(path, headers=IN_FRAME).status_code == 403, path
 
 
 def test_a_connect_code_is_no_account_link(there: LtiClass, clock: Clock) -> None:

@@ -57,7 +57,7 @@ def test_a_grade_that_was_sent_refused_and_sent_again(there: LtiClass, teacher: 
     there.school.services.grade_sender.sweep()
     page = teacher.get(results).text
     assert "0 sent · 0 waiting · 1 refused" in text_of(page)
-    assert "400 Bad Request &lt;b&gt;No&lt;/b&gt; such user" in page
+    assert "400 Bad Request: &lt;b&gt;No&lt;/b&gt; such user" in page
     [student] = there.store.lti_scores.of_activity(activity.id)
     assert "refused: 400" in text_of(teacher.get(f"{results}/{student.student_id}").text)
     assert teacher.post(f"{results}/send-again").headers["location"] == f"{results}#grades"

@@ -622,7 +622,6 @@ def upgrade() -> None:
         sa.Column("token_audience", sa.String(length=500), nullable=False),
         sa.Column("key_set", sa.JSON(), nullable=False),
         sa.Column("key_set_fetched_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_platforms")),
         sa.UniqueConstraint("issuer", "client_id", name=op.f("uq_lti_platforms_issuer_client_id")),
         sqlite_autoincrement=True,
@@ -635,8 +634,6 @@ def upgrade() -> None:
         sa.Column("context_id", sa.String(length=255), nullable=False),
         sa.Column("course_id", sa.Integer(), nullable=False),
         sa.Column("memberships_url", sa.String(length=1000), nullable=False),
-        sa.Column("lineitems_url", sa.String(length=1000), nullable=False),
-        sa.Column("scopes", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(
             ["course_id"], ["courses.id"], name=op.f("fk_lti_courses_course_id"), ondelete="CASCADE"
         ),
