@@ -44,7 +44,8 @@ INSTITUTION_INSTRUCTOR = ("http://purl.imsglobal.org/vocab/lis/v2/institution/pe
 TEST_USER = (*LEARNER, "http://purl.imsglobal.org/vocab/lti/system/person#TestUser")
 
 CLAIM = "https://purl.imsglobal.org/spec/lti/claim/"
-SETTINGS = "https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"
+DEEP_LINKING = "https://purl.imsglobal.org/spec/lti-dl/claim/"
+SETTINGS = f"{DEEP_LINKING}deep_linking_settings"
 ENDPOINT = "https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"
 ROSTER = "https://purl.imsglobal.org/spec/lti-nrps/claim/namesroleservice"
 TOOL_CONFIGURATION = "https://purl.imsglobal.org/spec/lti-tool-configuration"
@@ -76,11 +77,9 @@ class Quirks:
     wants_placements: bool = False
     data: str | None = "a token of the platform's, to be returned as it is"
     accept_multiple: object = True
-    custom: bool = True  # whether custom parameters of a content item come back in its launch
 
 
-CANVAS = Quirks("canvas", "https://canvas.instructure.com", deployment_field="deployment_id", wants_placements=True,
-                custom=False)  # fmt: skip
+CANVAS = Quirks("canvas", "https://canvas.instructure.com", deployment_field="deployment_id", wants_placements=True)
 BLACKBOARD = Quirks("BlackboardLearn", "https://blackboard.com", initiation="GET", next_link="relative", shouts=True)
 BRIGHTSPACE = Quirks("desire2learn", token_audience="https://api.brightspace.com/auth/token",  # noqa: S106
                      registration_token=False, data=None, accept_multiple="true")  # fmt: skip
@@ -145,7 +144,6 @@ class Client:
     keys_url: str
     target_url: str
     keys: list[dict[str, Any]] = field(default_factory=list)  # as fetched, and kept
-    is_registered_by_tool: Mapping[str, Any] | None = None  # what the tool sent to register
 
 
 @dataclass
@@ -153,7 +151,6 @@ class Message:
     """A launch or a deep linking request on its way."""
 
     client: Client
-    course: Course
     person: Person
     claims: dict[str, Any]
 
@@ -180,9 +177,15 @@ class Trouble:
 class RefusalError(Exception):
     """What the platform doesn't accept, with the status it answers."""
 
-    def __init__(self, status: int, reason: str, **headers: str) -> None:
+    def __init__(self, reason: str, status: int) -> None:
         super().__init__(reason)
-        self.status, self.headers = status, headers
+        self.status = status
+
+
+def expect(is_right: object, reason: str, status: int = 400) -> None:
+    """Raise RefusalError unless something is right."""
+    if not is_right:
+        raise RefusalError(reason, status)
 
 
 @cache
@@ -218,7 +221,6 @@ class Platform:
         self.courses = dict[str, Course]()
         self.messages = dict[str, Message]()
         self.requests = Counter[str]()  # how often each service was asked
-        self.requests_log = list[tuple[str, str]]()  # (method, address with query)
         self.troubles = list[Trouble]()
         self.is_down = False
         self.page_size = 50  # members per page of the roster
@@ -317,8 +319,7 @@ class Platform:
         target = target or item.get("url") or client.target_url
         message = self._message(client, course, course.people[sub], "LtiResourceLinkRequest", target)
         message.claims[f"{CLAIM}resource_link"] = {"id": link_id, "title": item.get("title", "")}
-        message.claims[f"{CLAIM}custom"] = item.get("custom", {}) if self.quirks.custom else {}
-        message.claims[ENDPOINT] = {"scope": SCOPES[:4], "lineitems": self._line_items_url(course)}
+        message.claims[ENDPOINT] = {"scope": SCOPES[:4], "lineitems": f"{self.url}/courses/{course.id}/lineitems"}
         if line_item := course.line_item(link_id):
             message.claims[ENDPOINT]["lineitem"] = line_item.url
         roster = {"context_memberships_url": f"{self.url}/courses/{course.id}/members", "service_versions": ["2.0"]}
@@ -335,7 +336,9 @@ class Platform:
             "accept_multiple": self.quirks.accept_multiple,
             "data": self.quirks.data,
         }
-        message.claims[SETTINGS] = {key: value for key, value in settings.items() if value is not None}
+        message.claims[SETTINGS] = {
+            key: value for key, value in settings.items() if value is not None
+        }
         return self._initiate(message, target, claims)
 
     def answer(self, authorization_url: str) -> tuple[str, dict[str, str]]:
@@ -343,14 +346,12 @@ class Platform:
         sent = dict(parse_qsl(urlsplit(authorization_url).query, keep_blank_values=True))
         message = self.messages.get(sent.get("lti_message_hint", ""))
         wanted = {"scope": "openid", "response_type": "id_token", "response_mode": "form_post", "prompt": "none"}
-        if not message or any(sent.get(name) != value for name, value in wanted.items()):
-            raise RefusalError(400, f"not an authorization request: {sent}")
-        if sent.get("client_id") != message.client.id or sent.get("login_hint") != message.person.sub:
-            raise RefusalError(400, "another client or person")
-        if sent.get("redirect_uri") not in message.client.redirect_urls:
-            raise RefusalError(400, "invalid redirect_uri")
-        if not sent.get("nonce") or not sent.get("state"):
-            raise RefusalError(400, "neither nonce nor state may be missing")
+        if message is None:
+            raise RefusalError("unknown lti_message_hint", 400)
+        wanted |= {"client_id": message.client.id, "login_hint": message.person.sub}
+        expect(wanted.items() <= sent.items(), f"not an authorization request: {sent}")
+        expect(sent.get("redirect_uri") in message.client.redirect_urls, "invalid redirect_uri")
+        expect(sent.get("nonce") and sent.get("state"), "neither nonce nor state may be missing")
         claims = {"nonce": sent["nonce"], **message.claims}
         return sent["redirect_uri"], {"id_token": self.sign(claims), "state": sent["state"]}
 
@@ -378,9 +379,8 @@ class Platform:
             f"{CLAIM}roles": list(person.roles),
             f"{CLAIM}context": {"id": course.id, "title": course.title, "label": course.title},
             f"{CLAIM}launch_presentation": {"locale": "en", "return_url": f"{self.url}/back"},
-            f"{CLAIM}tool_platform": {"guid": self.url, "product_family_code": self.quirks.product, "url": self.url},
         }
-        return Message(client, course, person, claims)
+        return Message(client, person, claims)
 
     def _initiate(self, message: Message, target: str, claims: Mapping[str, Any]) -> Initiation:
         for name, value in claims.items():
@@ -403,7 +403,6 @@ class Platform:
     def _route(self, path: str, service: str, answer: Callable[..., Response], *methods: str) -> Route:
         async def endpoint(request: Request) -> Response:
             self.requests[service] += 1
-            self.requests_log.append((request.method, str(request.url)))
             if self.is_down:
                 return Response("down for maintenance", 503)
             for trouble in self.troubles:
@@ -415,64 +414,47 @@ class Platform:
             body = await request.body()
             try:
                 # In a thread, since it may fetch the keys of a tool that waits for this answer.
-                response = await _in_thread(partial(answer, request, body, **request.path_params))
+                response = await to_thread.run_sync(partial(answer, request, body, **request.path_params))
             except RefusalError as refusal:
-                response = Response(str(refusal), refusal.status, refusal.headers)
+                response = Response(str(refusal), refusal.status)
             response.headers["date"] = self.clock().strftime("%a, %d %b %Y %H:%M:%S GMT")
             return response
 
         return Route(path, endpoint, methods=methods or ("GET",))
 
     def _configuration(self, _request: Request, _body: bytes) -> Response:
-        return JSONResponse(
-            {
-                "issuer": self.issuer,
-                "authorization_endpoint": f"{self.url}/authorize",
-                "token_endpoint": f"{self.url}/token",
-                "jwks_uri": f"{self.url}/keys",
-                "registration_endpoint": f"{self.url}/register",
-                "authorization_server": self.quirks.token_audience or None,
-                "token_endpoint_auth_methods_supported": ["private_key_jwt"],
-                "token_endpoint_auth_signing_alg_values_supported": ["RS256"],
-                "scopes_supported": ["openid", *SCOPES],
-                "response_types_supported": ["id_token"],
-                "id_token_signing_alg_values_supported": ["RS256"],
-                "claims_supported": ["iss", "sub", "name"],
-                "subject_types_supported": ["public"],
-                PLATFORM_CONFIGURATION: {
-                    "product_family_code": self.quirks.product,
-                    "version": "1",
-                    "messages_supported": [{"type": "LtiResourceLinkRequest"}, {"type": "LtiDeepLinkingRequest"}],
-                },
-            }
-        )
+        urls = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys",
+                "registration_endpoint": "register"}  # fmt: skip
+        configuration = {
+            "issuer": self.issuer,
+            **{name: f"{self.url}/{path}" for name, path in urls.items()},
+            "authorization_server": self.quirks.token_audience or None,
+            "scopes_supported": ["openid", *SCOPES],
+            PLATFORM_CONFIGURATION: {"product_family_code": self.quirks.product, "version": "1"},
+        }
+        return JSONResponse(configuration)
 
     def _register(self, request: Request, body: bytes) -> Response:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if self.quirks.registration_token and token not in self.registration_tokens:
-            raise RefusalError(401, "the registration token is missing, used or unknown")
+        expect(
+            token in self.registration_tokens or not self.quirks.registration_token, "no such registration token", 401
+        )
         self.registration_tokens.discard(token)
         sent = json.loads(body)
-        wanted = {
+        tool, wanted = sent[TOOL_CONFIGURATION], {
             "application_type": "web",
             "response_types": ["id_token"],
             "token_endpoint_auth_method": "private_key_jwt",
-        }
-        if any(sent.get(name) != value for name, value in wanted.items()):
-            raise RefusalError(400, f"wanted {wanted}")
-        if not {"implicit", "client_credentials"} <= set(sent["grant_types"]):
-            raise RefusalError(400, "grant_types: implicit and client_credentials are needed")
-        tool = sent[TOOL_CONFIGURATION]
-        if urlsplit(tool["target_link_uri"]).netloc != tool["domain"]:
-            raise RefusalError(400, "domain and target_link_uri differ")
-        if not set(sent["scope"].split()) <= {"openid", *SCOPES}:
-            raise RefusalError(400, "an unknown scope")
-        if self.quirks.wants_placements and not all(message.get("placements") for message in tool["messages"]):
-            raise RefusalError(400, "a message without placements")
+        }  # fmt: skip
+        expect(all(sent.get(name) == value for name, value in wanted.items()), f"wanted {wanted}")
+        expect({"implicit", "client_credentials"} <= set(sent["grant_types"]), "two grant types are needed")
+        expect(urlsplit(tool["target_link_uri"]).netloc == tool["domain"], "domain and target_link_uri differ")
+        expect(set(sent["scope"].split()) <= {"openid", *SCOPES}, "an unknown scope")
+        placed = all(message.get("placements") for message in tool["messages"])
+        expect(placed or not self.quirks.wants_placements, "a message without placements")
         client = self.add_client("")
         client.login_url, client.redirect_urls = sent["initiate_login_uri"], sent["redirect_uris"]
         client.keys_url, client.target_url = sent["jwks_uri"], tool["target_link_uri"]
-        client.is_registered_by_tool = sent
         deployment = {"deployment_id": client.deployment_id} if self.quirks.registers_deployment else {}
         return JSONResponse({**sent, "client_id": client.id, TOOL_CONFIGURATION: {**tool, **deployment}}, 201)
 
@@ -488,25 +470,19 @@ class Platform:
         query = request.url.query if request.method == "GET" else body.decode()
         action, fields = self.answer(f"?{query}")
         inputs = "".join(
-            f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
-            for name, value in fields.items()
+            f'<input type="hidden" name="{name}" value="{html.escape(value)}">' for name, value in fields.items()
         )
         form = f'<form action="{html.escape(action)}" method="post">{inputs}</form>'
         return HTMLResponse(f"<!doctype html><title>Launch</title>{form}<script>document.forms[0].submit()</script>")
 
     def _token(self, _request: Request, body: bytes) -> Response:
         sent = dict(parse_qsl(body.decode()))
-        if sent.get("grant_type") != "client_credentials" or not sent.get("client_assertion_type", "").endswith(
-            ":client-assertion-type:jwt-bearer"
-        ):
-            raise RefusalError(400, '{"error": "unsupported_grant_type"}')
-        claims = self._read(sent["client_assertion"], self.token_audience)
-        if claims["sub"] != claims["iss"] or claims["jti"] in self.assertions:
-            raise RefusalError(400, '{"error": "invalid_client", "reason": "sub, or a jti used twice"}')
+        expect(sent.get("grant_type") == "client_credentials", "unsupported_grant_type")
+        expect(sent.get("client_assertion_type", "").endswith(":client-assertion-type:jwt-bearer"), "invalid_request")
+        claims, scopes = self._read(sent["client_assertion"], self.token_audience), frozenset(sent["scope"].split())
+        expect(claims["sub"] == claims["iss"] and claims["jti"] not in self.assertions, "invalid_client")
+        expect(scopes <= set(SCOPES), "invalid_scope")
         self.assertions.add(claims["jti"])
-        scopes = frozenset(sent["scope"].split())
-        if not scopes <= set(SCOPES):
-            raise RefusalError(400, '{"error": "invalid_scope"}')
         token = secrets.token_urlsafe()
         self.tokens[token] = (self.clock().timestamp() + TOKEN_LIFE_S, scopes)
         return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_LIFE_S,
@@ -517,21 +493,17 @@ class Platform:
         course = self.courses[request.query_params["course"]]
         claims = self._read(dict(parse_qsl(body.decode()))["JWT"], self.issuer)
         client = self.clients[claims["iss"]]
-        wanted = {
-            "message_type": "LtiDeepLinkingResponse",
-            "version": "1.3.0",
-            "deployment_id": client.deployment_id,
-        }
-        if any(claims.get(f"{CLAIM}{name}") != value for name, value in wanted.items()) or "nonce" not in claims:
-            raise RefusalError(400, f"wanted {wanted} and a nonce")
-        data = "https://purl.imsglobal.org/spec/lti-dl/claim/data"
-        if claims.get(data) != self.quirks.data or (self.quirks.data is None and data in claims):
-            raise RefusalError(400, "data is not what was sent")
-        items = claims.get("https://purl.imsglobal.org/spec/lti-dl/claim/content_items", [])
-        if any(item["type"] != "ltiResourceLink" or not item.get("url") for item in items):
-            raise RefusalError(400, "Invalid link")
-        if len(items) > 1 and not self.quirks.accept_multiple:
-            raise RefusalError(400, "more than one item")
+        kind = {f"{CLAIM}message_type": "LtiDeepLinkingResponse", f"{CLAIM}version": "1.3.0",
+                f"{CLAIM}deployment_id": client.deployment_id}  # fmt: skip
+        expect(kind.items() <= claims.items() and "nonce" in claims, f"wanted {kind} and a nonce")
+        data = {} if self.quirks.data is None else {f"{DEEP_LINKING}data": self.quirks.data}
+        expect(
+            {name: claims[name] for name in claims if name == f"{DEEP_LINKING}data"} == data,
+            "data is not what was sent",
+        )
+        items = claims.get(f"{DEEP_LINKING}content_items", [])
+        expect(all(item["type"] == "ltiResourceLink" and item.get("url") for item in items), "Invalid link")
+        expect(len(items) <= 1 or self.quirks.accept_multiple, "more than one item")
         made = [self.add_link(course, f"link-{next(self.numbers)}", item) for item in items]
         return JSONResponse({"links": made})
 
@@ -560,16 +532,14 @@ class Platform:
         self._check_bearer(request, f"{AGS}score", SCORE)
         line_item, score = self._find_line_item(course, item), json.loads(body)
         person = self.courses[course].people.get(score["userId"])
-        if not person or LEARNER[0] not in person.roles:
-            raise RefusalError(400, "the user has no gradable role in the course")
+        if person is None or LEARNER[0] not in person.roles:
+            raise RefusalError("the user has no gradable role in the course", 400)
         sent_at = datetime.fromisoformat(score["timestamp"])
-        if sent_at.tzinfo is None or not {"activityProgress", "gradingProgress"} <= set(score):
-            raise RefusalError(400, "a time zone, or the progress, is missing")
-        if "scoreGiven" in score and not score.get("scoreMaximum"):
-            raise RefusalError(400, "scoreGiven without scoreMaximum")
+        expect(sent_at.tzinfo and {"activityProgress", "gradingProgress"} <= set(score), "no time zone, or no progress")
+        expect("scoreGiven" not in score or score.get("scoreMaximum"), "scoreGiven without scoreMaximum")
         before, second = line_item.grades.get(person.sub), int(sent_at.timestamp())
-        if before and (before.changed_at >= second if self.quirks.later_second else before.changed_at > second):
-            raise RefusalError(409, "Refusing score with an earlier timestamp")
+        earliest = before.changed_at + self.quirks.later_second if before else second
+        expect(second >= earliest, "Refusing score with an earlier timestamp", 409)
         is_final = score["gradingProgress"] == "FullyGraded"
         if is_final or self.quirks.erases_unfinished:
             points, maximum = (score.get("scoreGiven"), score.get("scoreMaximum")) if is_final else (None, None)
@@ -582,8 +552,8 @@ class Platform:
         """The claims of a token that a tool signed; fetches the tool's keys only if the key isn't known yet."""
         kid = jwt.get_unverified_header(token).get("kid")
         client = self.clients.get(jwt.decode(token, options={"verify_signature": False}).get("iss", ""))
-        if not client or not kid:
-            raise RefusalError(400, '{"error": "invalid_client", "reason": "no such client, or no kid"}')
+        if client is None or not kid:
+            raise RefusalError("invalid_client: no such client, or no kid", 400)
         if kid not in [key["kid"] for key in client.keys]:
             client.keys = self.fetch_keys(client.keys_url)
         key = next((jwt.PyJWK(key, "RS256") for key in client.keys if key["kid"] == kid), None)
@@ -592,25 +562,18 @@ class Platform:
                 token, key or "", ["RS256"], audience=audience, options={"require": ["iss", "aud", "exp", "iat"],
                 "verify_exp": False, "verify_iat": False})  # fmt: skip
         except jwt.InvalidTokenError as error:
-            raise RefusalError(400, json.dumps({"error": "invalid_client", "reason": str(error)})) from error
-        if not claims["iat"] - 60 <= self.clock().timestamp() < claims["exp"] <= claims["iat"] + 3600:
-            raise RefusalError(400, '{"error": "invalid_client", "reason": "iat or exp"}')
+            raise RefusalError(f"invalid_client: {error}", 400) from error
+        is_now = claims["iat"] - 60 <= self.clock().timestamp() < claims["exp"] <= claims["iat"] + 3600
+        expect(is_now, "invalid_client: iat or exp")
         return claims
 
     def _check_bearer(self, request: Request, scope: str, media_type: str = "") -> None:
         """Raise RefusalError unless the request has a token for the scope, a User-Agent, and this type of content."""
         until, scopes = self.tokens.get(request.headers.get("authorization", "").removeprefix("Bearer "), (0, ()))
-        if until < self.clock().timestamp():
-            raise RefusalError(401, "no token, or one that has expired")
-        if scope not in scopes:
-            raise RefusalError(403, f"the token isn't for {scope}")
-        if not request.headers.get("user-agent"):
-            raise RefusalError(403, "who are you?")
-        if media_type and request.headers.get("content-type") != media_type:
-            raise RefusalError(400, f"wanted {media_type}")
-
-    def _line_items_url(self, course: Course) -> str:
-        return f"{self.url}/courses/{course.id}/lineitems{self.quirks.line_item_query}"
+        expect(until >= self.clock().timestamp(), "no token, or one that has expired", 401)
+        expect(scope in scopes, f"the token isn't for {scope}", 403)
+        expect(request.headers.get("user-agent"), "who are you?", 403)
+        expect(media_type in ("", request.headers.get("content-type")), f"wanted {media_type}")
 
     def _add_line_item(self, course: Course, fields: Mapping[str, Any]) -> LineItem:
         path = f"/courses/{course.id}/lineitems/{next(self.numbers)}/lineitem"
@@ -622,11 +585,7 @@ class Platform:
         for item in self.courses[course].line_items:
             if f"/lineitems/{number}/" in item.url:
                 return item
-        raise RefusalError(404, "no such line item")
-
-
-async def _in_thread(work: Callable[[], Response]) -> Response:
-    return await to_thread.run_sync(work)
+        raise RefusalError("no such line item", 404)
 
 
 @contextmanager

@@ -137,7 +137,6 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
         resource_link_id="" if is_choosing else _identifier(link.get("id")),
         resource_link_title=_line(link.get("title")),
         activity_id=int(target[1]) if target else None,
-        return_url=web_address(_object(claims, f"{_CLAIM}launch_presentation").get("return_url")),
         memberships_url=web_address(_object(claims, _ROSTER).get("context_memberships_url")),
         lineitem_url=web_address(grades.get("lineitem")) if SCORE_SCOPE in _texts(grades.get("scope")) else "",
         deep_linking=_deep_linking(_object(claims, _DEEP_LINKING)) if is_choosing else None,

@@ -133,13 +133,13 @@ class PlatformServices:
         }
         answer = self._ask("POST", platform.token_url, form=form)
         granted = _json(answer) if _is_success(answer) else {}
-        token, lasts_s = granted.get("access_token"), granted.get("expires_in")
-        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+        given, lasts_s = granted.get("access_token"), granted.get("expires_in")
+        if not isinstance(given, str) or not given.isascii() or not given.isprintable():
             raise PlatformError(_reason(answer))
         lasts_s = min(lasts_s, LONGEST_TOKEN_S) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
         with self._lock:
-            self._tokens[platform.id, scope] = token, at + timedelta(seconds=lasts_s)
-        return token
+            self._tokens[platform.id, scope] = given, at + timedelta(seconds=lasts_s)
+        return given
 
     def _ask(self, method: str, url: str, **sent: Any) -> PlatformAnswer:
         try:

@@ -92,7 +92,6 @@ class Launch:
     resource_link_id: str
     resource_link_title: str
     activity_id: int | None  # from the signed target link
-    return_url: str
     memberships_url: str
     lineitem_url: str  # the column for its grades, if it has one
     deep_linking: DeepLinking | None  # None for the launch of a resource link
@@ -168,9 +167,8 @@ class Lti(QueryBase):
     ) -> Platform | None:
         """Add a platform, and a confirmed deployment if given; None if issuer and client id are known already."""
         row = {"name": name, "issuer": issuer, "client_id": client_id, "authorization_url": authorization_url,
-               "token_url": token_url, "keys_url": keys_url, "token_audience": token_audience, "key_set": {},
-               "created_at": self.now()}  # fmt: skip
-        insert = self._insert_into(lti_platforms).values(row).on_conflict_do_nothing()
+               "token_url": token_url, "keys_url": keys_url, "token_audience": token_audience}  # fmt: skip
+        insert = self._insert_into(lti_platforms).values({**row, "key_set": {}}).on_conflict_do_nothing()
         with self.transaction() as connection:
             platform_id = connection.scalar(insert.returning(lti_platforms.c.id))
             if platform_id is None:

@@ -473,7 +473,6 @@ lti_platforms = _numbered_table(
     Column("token_audience", String(500), nullable=False),  # empty: token_url
     Column("key_set", JSON, nullable=False),  # the platform's public keys, as fetched
     Column("key_set_fetched_at", UtcDateTime),
-    Column("created_at", UtcDateTime, nullable=False),
     UniqueConstraint("issuer", "client_id"),
 )
 

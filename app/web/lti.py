@@ -276,8 +276,8 @@ def choose_lti_link(services: ServicesDep, current: CurrentLaunch, form: FormDep
     teacher = _linking_teacher(store, launch)
     if teacher is None:
         return _choose_link(store, current)
-    lti_course = store.lti.find_course(launch)
     with store.transaction():
+        lti_course = store.lti.find_course(launch)
         if lti_course is None:
             problem = _link_course(store, teacher, launch, form)
         else:
@@ -324,6 +324,8 @@ def _link_course(store: Store, teacher: Teacher, launch: Launch, form: FormReade
 
 
 def _link_activity(store: Store, teacher: Teacher, launch: Launch, lti_course: LtiCourse, form: FormReader) -> str:
+    if launch.deep_linking or store.lti.find_link(lti_course, launch.resource_link_id):  # the form was sent twice
+        return ""
     course, source = store.courses.find(lti_course.course_id), _source(store, teacher, launch)
     activity = _find_activity(store, whole_number(form.raw("activity"), LARGEST_ID))
     if form.raw("activity") == "copy" and source and course and course.archived_at is None:

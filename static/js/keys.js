@@ -31,7 +31,7 @@
     document.body.classList.toggle("typing", Boolean(typing));
     if (keys()) keys().hidden = !(typing && touch.matches);
     measure(); // before the scrolling, which goes by it
-    const height = document.querySelector(".drawing")?.offsetHeight ?? 0;
+    const height = typing ? document.querySelector(".drawing")?.offsetHeight ?? 0 : 0; // laying out takes time on a phone
     if (typing && narrow.matches && (typing !== arranged || height > panel)) {
       typing.closest("tbody").scrollIntoView({ block: "nearest" }); // what is said of it, too, as far as there is room
       typing.scrollIntoView({ block: "nearest" });

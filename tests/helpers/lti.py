@@ -19,7 +19,6 @@ STUDENT_LAUNCH = Launch(
     resource_link_id="link-9",
     resource_link_title="Week 1",
     activity_id=None,
-    return_url="",
     memberships_url="https://lms.example.org/members",
     lineitem_url="",
     deep_linking=None,

@@ -28,7 +28,7 @@ from simulation.lti_platform import (
     Quirks,
 )
 from tests.helpers.clock import Clock
-from tests.helpers.lti_class import IN_FRAME, IN_WINDOW, TOOL, LtiClass, running_class
+from tests.helpers.lti_class import IN_WINDOW, TOOL, LtiClass, running_class
 from tests.helpers.running_app import make_app
 from tests.helpers.school import Browser, Classroom
 
@@ -103,15 +103,6 @@ def test_a_student_comes_to_the_sheet_with_one_click(new_app: FastAPI, clock: Cl
         assert "Kim Doe" in page.text
         assert lms.open("7").url.path == SHEET
         assert lms.students() == ["Kim Doe"]
-
-
-def test_the_app_shows_only_a_button_in_a_frame(lms: Lms) -> None:
-    browser = lms.browser()
-    page = lms.begin(browser, lms.platform.initiation(lms.client, lms.course, "7"), IN_FRAME)
-    assert page.status_code == 200
-    assert "_blank" in page.text
-    assert not browser.cookies
-    assert "frame-ancestors *" in page.headers["content-security-policy"]
 
 
 # Replays
@@ -273,15 +264,6 @@ def test_nobody_but_the_platform_signs_tokens(lms: Lms) -> None:
         assert is_refused(follow(browser, lms.post(browser, {**good, "state": state})), browser), state[:9]
     assert is_refused(lms.post(browser, {}), browser)
     assert follow(browser, lms.post(browser, good)).url.path == SHEET
-
-
-def test_an_error_of_the_platform_is_a_page(lms: Lms) -> None:
-    browser = lms.browser()
-    state = lms.fields(browser, "7")["state"]
-    answer = {"error": "login_required", "error_description": "<script>alert(1)</script>", "state": state}
-    page = follow(browser, lms.post(browser, answer))
-    assert is_refused(page, browser)
-    assert "<script>alert" not in page.text
 
 
 # Keys and clients

@@ -622,7 +622,6 @@ def upgrade() -> None:
         sa.Column("token_audience", sa.String(length=500), nullable=False),
         sa.Column("key_set", sa.JSON(), nullable=False),
         sa.Column("key_set_fetched_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_lti_platforms")),
         sa.UniqueConstraint("issuer", "client_id", name=op.f("uq_lti_platforms_issuer_client_id")),
         sqlite_autoincrement=True,
