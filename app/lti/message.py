@@ -181,11 +181,16 @@ def _name(claims: Mapping[str, Any]) -> str:
     return _line(claims.get("name")) or clean_line(" ".join(filter(None, parts)), 100)
 
 
-def _identifier(value: object) -> str:
-    """An id, which is compared and so never cut. Raises MessageError for a missing or unusable one."""
+def identifier(value: object) -> str:
+    """An id, which is compared and so never cut; empty for a missing or unusable one."""
+    is_usable = isinstance(value, str) and len(value) <= MAX_ID and value.isprintable()
     # Platforms send the name of a variable, such as $User.id, instead of what they don't know.
-    if isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable() and not value.startswith("$"):
-        return value
+    return str(value) if is_usable and not str(value).startswith("$") else ""
+
+
+def _identifier(value: object) -> str:
+    if found := identifier(value):
+        return found
     raise MessageError(_("The learning platform’s message lacks something that identifies the person or the course."))
 
 

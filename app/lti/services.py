@@ -9,6 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from app.lti.keys import sign
-from app.lti.message import MAX_ID, SCORE_SCOPE
+from app.lti.message import SCORE_SCOPE, identifier
 from app.lti.outside import OutsideError, PlatformAnswer, ask
 from app.names import clean_line
 from app.store import Platform, Store
@@ -74,8 +75,7 @@ class PlatformServices:
         address = url._replace(path=f"{url.path.rstrip('/')}/scores").geturl()  # Moodle's ends in ?type_id=1
         answer = self._call(platform, _SCORE, address, _score(sub, standing, at))
         if answer.status == 409:  # the platform's clock is ahead of ours
-            at = _just_after(answer) or at + timedelta(seconds=1)
-            answer = self._call(platform, _SCORE, address, _score(sub, standing, at))
+            answer = self._call(platform, _SCORE, address, _score(sub, standing, _after(answer) or at))
         if not _is_success(answer):
             raise ScoreRefusedError(_reason(answer))
 
@@ -87,16 +87,10 @@ class PlatformServices:
             if not _is_success(answer):
                 raise PlatformError(_reason(answer))
             found |= {member.sub: member for member in _members(_json(answer))}
-            following = _next_page(answer)
+            following = _next_page(answer, url)
             if following is None:
                 return tuple(found.values())
-            try:
-                url = urljoin(url, following)
-                stays = _origin(url) == _origin(memberships)
-            except ValueError:
-                stays = False
-            if not stays:  # the other site would get our token
-                raise PlatformError(_("The next page is on another site."))
+            url = following
         raise PlatformError(_("The list has more than {most} pages.").format(most=MAX_PAGES))
 
     def _call(
@@ -140,7 +134,7 @@ class PlatformServices:
         given, lasts_s = granted.get("access_token"), granted.get("expires_in")
         if not isinstance(given, str) or not given.isascii() or not given.isprintable():
             raise PlatformError(_reason(answer))
-        lasts_s = max(0, min(lasts_s, LONGEST_TOKEN_S)) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
+        lasts_s = min(lasts_s, LONGEST_TOKEN_S) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
         with self._lock:
             self._tokens[platform.id, scope] = given, at + timedelta(seconds=lasts_s)
         return given
@@ -173,9 +167,8 @@ def _members(page: Mapping[str, Any]) -> list[Member]:
         raise PlatformError(_("The list of members can’t be read."))
     found = list[Member]()
     for each in listed:
-        sub, roles, status = each.get("user_id"), each.get("roles"), each.get("status") or "Active"
-        is_id = isinstance(sub, str) and 0 < len(sub) <= MAX_ID and sub.isprintable() and not sub.startswith("$")
-        if not is_id or not isinstance(roles, list):
+        sub, roles, status = identifier(each.get("user_id")), each.get("roles"), each.get("status") or "Active"
+        if not sub or not isinstance(roles, list):
             raise PlatformError(_("The list of members can’t be read."))
         parts = [each["name"]] if each.get("name") else [each.get("given_name"), each.get("family_name")]
         name = clean_line(" ".join(part for part in parts if isinstance(part, str)), MAX_MEMBER_NAME)
@@ -211,17 +204,22 @@ def _json(answer: PlatformAnswer) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _just_after(answer: PlatformAnswer) -> datetime | None:
+def _after(answer: PlatformAnswer) -> datetime | None:
+    """The second after the answer, on the platform's clock."""
     try:
-        return parsedate_to_datetime(answer.headers.get("date", "")).astimezone(UTC) + timedelta(seconds=1)
+        return (parsedate_to_datetime(answer.headers.get("date", "")) + timedelta(seconds=1)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
-def _next_page(answer: PlatformAnswer) -> str | None:
-    for url, parameters in re.findall(r"<([^>]*)>([^<]*)", answer.headers.get("link", "")):
+def _next_page(answer: PlatformAnswer, url: str) -> str | None:
+    for target, parameters in re.findall(r"<([^>]*)>([^<]*)", answer.headers.get("link", "")):
         if re.search(r"""\brel\s*=\s*["']?next\b""", parameters, re.IGNORECASE):
-            return str(url)
+            with suppress(ValueError):
+                following = str(urljoin(url, target))
+                if _origin(following) == _origin(url):  # another site would get our token
+                    return following
+            raise PlatformError(_("The next page is on another site."))
     return None
 
 
