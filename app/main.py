@@ -49,7 +49,7 @@ from app.web.shared.urls import register_routes
 # How long a thread computes before another one may: with Python's 5 ms, a request waits several times that long while
 # drawings are made, since each of its steps waits its turn.
 SWITCH_INTERVAL_S = 0.001
-PAUSE_S = 0.01  # between steps of work that nobody waits for yet, so that the first visitors don't either
+SECONDS_BETWEEN_STEPS = 0.01  # between steps of work that nobody waits for yet, so that the first visitors don't either
 GZIP_LEVEL = 4  # a third of the time of 9, the default, for pages a few per cent larger
 
 
@@ -165,7 +165,7 @@ def load_libraries() -> dict[str, Library]:
 def _fill_caches(library: Library) -> None:
     for step in _slow_steps(library):
         step()
-        time.sleep(PAUSE_S)
+        time.sleep(SECONDS_BETWEEN_STEPS)
 
 
 def _slow_steps(library: Library) -> Iterator[Callable[[], object]]:

@@ -336,9 +336,7 @@ class Platform:
             "accept_multiple": self.quirks.accept_multiple,
             "data": self.quirks.data,
         }
-        message.claims[SETTINGS] = {
-            key: value for key, value in settings.items() if value is not None
-        }
+        message.claims[SETTINGS] = {key: value for key, value in settings.items() if value is not None}
         return self._initiate(message, target, claims)
 
     def answer(self, authorization_url: str) -> tuple[str, dict[str, str]]:

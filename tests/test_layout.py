@@ -18,7 +18,7 @@ from starlette.routing import Route
 from app.main import find_routers
 from app.models.computation import computation_of
 from app.models.parameter_specs import Row
-from app.models.recognition import FAMOUS, TEXT_PART_TYPES
+from app.models.recognition import FAMOUS
 from app.models.table import table_names
 from app.settings import PROJECT
 from app.topics.registry import TOPICS
@@ -255,7 +255,7 @@ def test_only_data_knows_a_model_type() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in known
     }
-    of_examples = {("app.models.recognition", name) for name in (*FAMOUS, *TEXT_PART_TYPES.values())}
+    of_examples = {("app.models.recognition", name) for name in FAMOUS}
     assert {each for each in named if each[0] != "app.checkpoints.rules"} == of_examples
 
 

@@ -134,7 +134,7 @@ class PlatformServices:
         given, lasts_s = granted.get("access_token"), granted.get("expires_in")
         if not isinstance(given, str) or not given.isascii() or not given.isprintable():
             raise PlatformError(_reason(answer))
-        lasts_s = max(0, min(lasts_s, LONGEST_TOKEN_S)) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
+        lasts_s = min(lasts_s, LONGEST_TOKEN_S) if isinstance(lasts_s, int) else LONGEST_TOKEN_S
         with self._lock:
             self._tokens[platform.id, scope] = given, at + timedelta(seconds=lasts_s)
         return given

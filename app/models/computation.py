@@ -74,7 +74,6 @@ class Computation:
     may_have_separate_head: bool = False
     counts_from_padding: bool = False
     is_sparse: bool = False
-    is_unscaled: bool = False
     scales_queries: Rule = _NEVER
     has_no_final_norm: Rule = _NEVER
     input: InputKind = "text"

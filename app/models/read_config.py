@@ -75,10 +75,19 @@ def _by_table(table: FamilyTable, chosen: Part, class_name: str, name: str) -> A
     computation = computation_of(model_type)
     reads_is_causal = computation.is_known and not computation.ignores_is_causal
     ignores = _IS_CAUSAL if reads_is_causal or not is_causal else frozenset[str]()
+    if computation.is_sparse and _has_windows_by_layer(config):
+        ignores |= {"per_layer_config"}
     check_unread_fields(config, table.fields | ignores)
     model_class = class_name if class_name in table.counted else table.classes[0]
     notes = (*chosen.notes, *_notes_on_class(class_name, model_class), *notes_on_fields(config, model_type, table))
     return read_table(table, config, name, model_type, model_class, notes)
+
+
+def _has_windows_by_layer(config: Config) -> bool:
+    by_layer = config.get("per_layer_config")
+    return isinstance(by_layer, dict) and all(
+        isinstance(fields, dict) and fields.keys() == {"sliding_window"} for fields in by_layer.values()
+    )
 
 
 def _with_heads_of_full_layers(config: Config) -> Config:

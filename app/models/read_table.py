@@ -814,7 +814,7 @@ class _Attention:
                 "such as GPT-2."
             )
             yield problem.format(model=self.reader.name)
-        if rule is None or not self._is_believed(rule):
+        if rule is None or not all(map(_OF_SCALES.fullmatch, rule.names)):
             yield self._unknown_scale()
             return
         names = ChainMap({"H": self.heads.H, "G": self.heads.G, "d_h": self.heads.d_h}, self.reader.values)
@@ -841,10 +841,6 @@ class _Attention:
             self.scale = ScoreScale("root", float(factor), fields[0], number)
         else:
             self.scale = ScoreScale("stated", float(factor), fields[0])
-
-    def _is_believed(self, rule: Rule) -> bool:
-        is_plausible = all(map(_OF_SCALES.fullmatch, rule.names))
-        return is_plausible and (rule.text != "1" or self.reader.computation.is_unscaled)
 
     def _unknown_scale(self) -> str:
         problem = _("What {model} multiplies its scores by is not known here: choose another model, such as GPT-2.")

@@ -15,8 +15,6 @@ from app.translation import gettext as _
 MAX_NESTING = 3
 # The fields whose object describes the language model; the first one in the config is read.
 TEXT_PART_FIELDS = ("text_config", "language_config", "llm_config", "thinker_config")
-# The text part's model_type by the whole file's, for files whose text part states none and whose type has no table.
-TEXT_PART_TYPES: Mapping[str, str] = {"clip": "clip_text_model", "mllama": "mllama_text_model"}
 # The types that a refusal names as examples.
 FAMOUS = ("llama", "mistral", "qwen3", "gemma3_text", "phi3", "deepseek_v3", "gpt2", "bert", "t5", "vit")
 
@@ -64,11 +62,9 @@ def find_text_part(config: Config) -> Part:
             if rule.tie == "outer" and "tie_word_embeddings" not in config and rule.tied[0]:
                 note = N_('"tie_word_embeddings" is not stated beside "{field}": transformers 5 then ties the LM head.')
                 notes = (*notes, model_note(note, field=field))
-            if not rule.table and not _is_known(part.get("model_type")):
+            if not rule.table and (part.get("model_type") == rule.own_type or not _is_known(part.get("model_type"))):
                 return Part(part, notes, table, str(outer_type))
         else:
-            if "model_type" not in part and isinstance(outer_type, str) and outer_type in TEXT_PART_TYPES:
-                part["model_type"] = TEXT_PART_TYPES[outer_type]
             file = family_file(outer_type) if isinstance(outer_type, str) else None
             if file and file.refused and not _is_known(part.get("model_type")):
                 raise ConfigError(_why_no_table(file.model_type, *file.refused))
@@ -175,14 +171,13 @@ def _why_no_table(model_type: str, kind: str, what: str) -> str:
 
 def known_types() -> Mapping[str, tuple[str, ...]]:
     """Every model_type that is read or refused for a reason, with the names of its classes in transformers."""
-    of_tables = classes_by_type()
-    return {name: of_tables.get(name, ()) for name in {*of_tables, *TEXT_PART_TYPES}}
+    return classes_by_type()
 
 
 def text_type(model_type: str) -> str | None:
     """The model_type of a multimodal file's text part, "" if it's the outer type's own; None for other types."""
     rule, _table = _text_part_rule(model_type)
-    return rule.table if rule else TEXT_PART_TYPES.get(model_type)
+    return rule.table if rule else None
 
 
 def why_refused(model_type: str) -> str:

@@ -147,12 +147,14 @@ class AttentionLine:
 class TextPart:
     """Where a multimodal file describes its text model: the field, the type, and what absence means there.
 
+    `table` is the type whose table describes it, if any. Otherwise this table does, also if the part has `own_type`.
     `tie` says where "tie_word_embeddings" is read: "outer", "part", "either", "both", "always" or "never". `tied` is
     what its absence means, outside and in the part.
     """
 
     field: str
     table: str
+    own_type: str
     allows_others: bool
     tie: str
     tied: tuple[bool, bool]
@@ -661,6 +663,7 @@ def _text_part(rows: Sequence[list[str]]) -> TextPart:
     return TextPart(
         field=lines["field"],
         table=lines.get("table", ""),
+        own_type=lines.get("type", ""),
         allows_others=lines.get("others", "yes") == "yes",
         tie=tie,
         tied=(words[0], words[-1]),

@@ -288,6 +288,30 @@ def test_gemma_4_has_heads_of_two_kinds(kind: str, name: str, changed: Record, *
     assert parameter_counts(architecture).total == sum(math.prod(shape) for shape in expected.values())
 
 
+SMALL = {"hidden_size": 192, "num_attention_heads": 8, "num_hidden_layers": 2, "intermediate_size": 40}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "part", "of_text"),
+    [  # Voxtral fills in a width of heads; ModernVBERT has no layer before its LM head
+        ("voxtral", "VoxtralForConditionalGeneration", {**SMALL, "model_type": "llama"}, "model.language_model."),
+        ("modernvbert", "ModernVBertForMaskedLM", {**SMALL, "model_type": "modernbert"}, "model.text_model."),
+    ],
+)
+def test_a_part_is_read_as_its_file_fills_it_in(kind: str, name: str, part: Record, of_text: str) -> None:
+    config: Record = {"model_type": kind, "text_config": {**part, "vocab_size": 101, "pad_token_id": 0}}
+    config["tie_word_embeddings"] = False
+    parameters = built(config, name).items()
+    expected = sum(math.prod(shape) for name, shape in parameters if name.startswith((of_text, "lm_head.")))
+    assert parameter_counts(build_architecture(config)).total == expected
+
+
+def test_mamba_2_may_have_other_widths() -> None:
+    config = {"model_type": "mamba2", "hidden_size": 96, "num_heads": 24, "head_dim": 8, "num_hidden_layers": 2}
+    expected = sum(math.prod(shape) for shape in built(config, "Mamba2ForCausalLM").values())
+    assert parameter_counts(build_architecture(config)).total == expected
+
+
 def test_sizes_that_differ_by_layer_are_refused() -> None:
     by_layer = {"1": {"intermediate_size": 64}}  # which transformers 5 reads in every model
     with pytest.raises(ConfigError, match="per_layer_config"):

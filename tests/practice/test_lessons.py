@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from app.practice.lessons import LESSONS, lesson_with, lessons_of, worksheet_after
+from app.practice.lessons import LESSONS, in_order_of_lessons, lesson_with, lessons_of, worksheet_after
 from tests.helpers.shipped import LIBRARY
 
 
@@ -36,3 +36,9 @@ def test_own_worksheets_of_a_course_are_a_lesson_of_their_own() -> None:
     assert lesson
     assert lesson.sheets == ("own-1",)
     assert lesson_with(LIBRARY, "own-1") is None
+
+
+def test_lists_have_worksheets_as_the_lessons_and_own_ones_last() -> None:
+    own = replace(LIBRARY.worksheets["llama-7b"], key="own-1")
+    listed = [sheet.key for sheet in in_order_of_lessons([own, *reversed(LIBRARY.worksheets.values())])]
+    assert listed == [*(key for lesson in LESSONS for key in lesson.worksheets), "own-1"]

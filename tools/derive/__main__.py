@@ -23,7 +23,7 @@ from tools.derive.sampling import Unbuildable
 from tools.derive.tables import TableDeriver
 from tools.derive.writing import Table, text_of
 
-SECONDS = 120  # per type
+SECONDS = 300  # per type
 MEMORY = 9 << 30
 SAME = 12  # configs in which two classes are compared
 
@@ -91,6 +91,8 @@ def derive(folder: Path, model_type: str, classes: list[str]) -> list[Table]:
             if table is None:
                 deriver = Deriver(model_class)
                 table = _table(deriver)
+                if model_class.part and (folder / model_class.text_type).exists():
+                    table["text part"].insert(1, ("type", model_class.text_type))
             tables.append(table)
         except NoRule as reason:
             tables = tables or [refusal(reason.kind, reason.what)]

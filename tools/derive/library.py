@@ -155,6 +155,9 @@ class ModelClass:
         if not self.part:
             return self.config_class(**values)
         inner, outer = {**values, "model_type": self.text_type}, copy.deepcopy(self.outer)
+        if self.hint.joined and self.hint.joined[2] in values:
+            part, name, own = self.hint.joined
+            outer[part][name] = values[own]
         tie = "tie_word_embeddings"
         if outer_tie == "as part":
             outer |= {tie: values[tie]} if tie in values else {}

@@ -111,9 +111,24 @@ def _defaults(table: FamilyTable, model_class: ModelClass) -> Values:
     sizes = {key: size.fields[0] for key, size in table.sizes.items() if size.fields}
     for key, name in [*sizes.items(), *((name, name) for name in (*table.switches, *table.numbers))]:
         value = read(part, name)
-        if name != "tie_word_embeddings" and isinstance(value, int | float) and _value(stated, key) != value:
+        if name == "tie_word_embeddings" or not isinstance(value, int | float):
+            continue
+        if _value(stated, key) != value or _stays(name, key, value, table, model_class):
             found[name] = value
     return found
+
+
+def _stays(name: str, key: str, value: float, table: FamilyTable, model_class: ModelClass) -> bool:
+    """Whether the whole file fills in this value where the table's rule follows other sizes."""
+    line = table.sizes.get(key)
+    if line is None or line.absent is None or line.absent.text.isdigit():
+        return False
+    others = {other: x for other, x in _random_config(table, random.Random(2)).items() if other != name}  # noqa: S311 - no secret
+    try:
+        part = read(model_class.config(others), str(model_class.part))
+        return bool(read(part, name) == value != _value(reading.values_of(table, others), key))
+    except Exception:  # classes raise anything
+        return False
 
 
 def _value(values: Mapping[str, Any], key: str) -> Any:

@@ -28,6 +28,7 @@ CONFIGS = 40  # from which the words of layers are derived
 _RULES = ("d/H", "d//H", "H", "d", "d_ff", "2·d", "3·d", "4·d", "d_h", "d_emb", "L", "E", "-1")
 _KEYWORDS = re.compile(r"^(copies|bias if|if|window|chunk|softcap|1/sqrt)\b")
 LONGEST_FIXED_VALUE = 400
+LARGEST_CONSTANT = 64  # in a file with other parts
 
 
 class TableDeriver:
@@ -43,7 +44,9 @@ class TableDeriver:
         if not any(SYMBOL_OF.get(name) == "d" for name in self.prober.effects):
             nested = getattr(self.model_class.config_class, "sub_configs", None) or {"hidden_size": None}
             raise NoRule("field", next(iter(nested)))
-        tensors = {self._heading(stack): self._rows_of(stack) for stack in self.deriver.stacks()}
+        stacks = self.deriver.stacks()
+        self._check_constants(stacks)
+        tensors = {self._heading(stack): self._rows_of(stack) for stack in stacks}
         attention = self.heads.rows()
         computed = [(name, "=", self._named(rule)) for name, rule in self.prober.hint.computed.items()]
         self._use([*_rules_of(tensors), *_rules_in(attention), *(rule for _, _, rule in computed)])
@@ -115,6 +118,16 @@ class TableDeriver:
         return re.sub(r"[A-Za-z_]\w*", lambda word: self.deriver.name(word[0]), rule).replace("*", "·")
 
     # Tensors
+
+    def _check_constants(self, stacks: Sequence[Stack]) -> None:
+        """Refuse widths that no probe could vary, and those that follow from a file's parts for images and sound."""
+        tensors = [tensor for stack in stacks for tensor in stack.tensors]
+        names = reading.names_in(" ".join(axis for tensor in tensors for axis in tensor.axes))
+        if "d" not in names:
+            raise NoRule("field", next(name for name, symbol in self.prober.symbol.items() if symbol == "d"))
+        for tensor in tensors if getattr(self.model_class.config_class, "sub_configs", None) else []:
+            if any(axis.isdigit() and int(axis) > LARGEST_CONSTANT for axis in tensor.axes):
+                raise NoRule("tensor", tensor.name)
 
     def _heading(self, stack: Stack) -> str:
         if not stack.name:

@@ -132,8 +132,8 @@ LAYER_ROLES: Mapping[str, str] = {
 }
 OUTSIDE_ROLES: Mapping[str, str] = {
     "pooler": r"pooler",
-    "output_bias": r"predictions\.bias|^decoder\.bias|(^|\.|_)lm_head\.bias|final_logits_bias|^pred_layer\.proj\.bias"
-    r"|^vocab_projector\.bias",
+    "output_bias": r"predictions\.bias|^decoder\.bias|(^|\.|_)lm_head\.(decoder\.)?bias|final_logits_bias"
+    r"|^pred_layer\.proj\.bias|^vocab_projector\.bias",
     "output_head": r"^(generator_lm_head|decoder$|embed_out|output_projection)|predictions\.decoder|(^|\.)lm_head$"
     r"|(^|\.)lm_head\.decoder$|language_model\.lm_head|^(vocab_projector|proj_out|proj)$|^pred_layer\.proj$",
     "head_transform": r"^(cls|lm_predictions|lm_head|generator_|predictions|vocab_|mlm_|head)|\.predictions\.",
@@ -142,12 +142,12 @@ OUTSIDE_ROLES: Mapping[str, str] = {
     "position_table": r"position_emb|embed_positions|wpe|pos_emb|positions_embed|position_enc|embed_pos|w\.weights",
     "relative_table": r"relative_attention_bias|rel_embeddings|relative",
     "convolution": r"(^|\.)conv\d$|encoder\.conv\.",
-    "relative_positions": r"encoder\.LayerNorm$",
+    "relative_positions": r"deberta\.encoder\.LayerNorm$",
     "type_table": r"lang_embeddings|token_type_emb|type_embeddings|segment",
     "embedding_projection": r"project_in|project_out|embedding_hidden_mapping|embed_proj|embeddings_project",
     "token_table": r"embed_tokens|wte|word_emb|token_embedding|(^|\.)shared$|tokens_embed|embed_in|tok_embeddings"
     r"|word_embedding|(^|\.)embeddings?$|embed_tokens|(^|\.)w$|input_embedding",
-    "final_norm": r"norm|ln_f|(^|\.)ln",
+    "final_norm": r"norm|ln_f|(^|\.)ln|encoder\.LayerNorm$",
 }
 
 
@@ -184,6 +184,8 @@ class Hint:
     kv_heads: str = ""
     # Fields of the other parts of a multimodal file.
     outer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # A field of another part that must equal one of the text part: the part, its field, and the text part's.
+    joined: tuple[str, str, str] | tuple[()] = ()
     # Fields that the class takes without declaring them.
     switches: tuple[str, ...] = ()
     # Lists taken as [[[words], times], …], and their plain names.
@@ -206,7 +208,7 @@ _LFM2 = Hint(
     },
 )
 HINTS: Mapping[str, Hint] = {
-    **dict.fromkeys(("t5", "mt5", "umt5", "switch_transformers", "longt5"), _T5),
+    **dict.fromkeys(("t5", "mt5", "umt5", "longt5"), _T5),
     "lfm2": _LFM2,
     "aya_vision": Hint("the class rejects its own default", outer={"vision_config": {"num_attention_heads": 16}}),
     "codegen": Hint("its heads lie in four parts", choices={"H": (4, 8, 12)}),
@@ -280,6 +282,7 @@ HINTS: Mapping[str, Hint] = {
                 "swa_head_dim": lambda v: {16: 40, 24: 16, 40: 56, 56: 24}[v["head_dim"]],
                 "sliding_window_size": lambda v: 4 + v["hidden_size"] // 96 % 4,
             },
+            joined=("vision_config", "text_hidden_size", "hidden_size"),
         ),
     ),
     "llama4_text": Hint(
@@ -296,6 +299,23 @@ HINTS: Mapping[str, Hint] = {
             "layer_types": "sliding_attention if use_sliding_window and no_rope_layers[i] == '0'; full_attention",
         },
     ),
+    "granite_docling": Hint(
+        "its class compares the widths of its parts", joined=("vision_config", "out_hidden_size", "hidden_size")
+    ),
+    "mamba2": Hint(
+        "its heads are as wide as its layers",
+        choices={"d_h": (8, 16, 24)},
+        follows={"num_heads": lambda v: v["hidden_size"] * v["expand"] // v["head_dim"]},
+    ),
+    **dict.fromkeys(
+        ("ultrabert", "ultravbert"),
+        Hint(
+            "its windows reach in both directions, and older files list them",
+            leave=("attention_windows",),
+            follows={"sliding_window": lambda v: 3 + v["hidden_size"] // 96 % 3},
+        ),
+    ),
+    "neomme": Hint("a quarter of its head dimension must be four times a number", choices={"d_h": (16, 32, 48, 64)}),
     "granitemoehybrid": Hint("its models without experts state none", choices={"E": (0, 4, 8, 12)}),
     "unlimited_ocr_text": Hint(
         "its class builds layers that it can't run",
