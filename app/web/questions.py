@@ -85,7 +85,8 @@ def _typed(request: Request, **usual: str) -> dict[str, str]:
 
 
 def _file(choice: _Choice, typed: dict[str, str]) -> Response:
-    chosen, worksheet = FORMATS.get(typed["format"]), typed["worksheet"]
+    chosen = FORMATS.get(typed["format"])
+    worksheet = typed["worksheet"] or next(iter(choice.models))
     model = typed["model"] or choice.models.get(worksheet)
     try:
         if chosen is None:
