@@ -88,7 +88,7 @@ def _typed(request: Request, **usual: str) -> dict[str, str]:
 
 def _file(choice: _Choice, typed: dict[str, str]) -> Response:
     chosen = FORMATS.get(typed["format"])
-    worksheet = typed["worksheet"] or next(iter(choice.models))
+    worksheet = typed["worksheet"] or next(iter(choice.models), "")
     model = typed["model"] or choice.models.get(worksheet)
     try:
         if chosen is None:
