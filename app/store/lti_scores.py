@@ -159,7 +159,9 @@ class LtiScores(QueryBase):
                 elif any(getattr(before, name) != getattr(standing, name) for name in _STANDING):
                     this = (of_link, lti_scores.c.person_id == person_id)
                     connection.execute(sa.update(lti_scores).where(*this).values(queued))
-            connection.execute(sa.update(lti_links).where(lti_links.c.id == link.id).values(marker=marker))
+            # Unless a merge of students has emptied it meanwhile, after the standings were computed.
+            is_same = (lti_links.c.id == link.id, lti_links.c.marker == link.marker)
+            connection.execute(sa.update(lti_links).where(*is_same).values(marker=marker))
 
     def due(self, link: GradedLink) -> tuple[DueScore, ...]:
         """The link's scores that wait, those that failed least first: one must not hold up the others."""
