@@ -100,7 +100,7 @@ def _show_attention(page: Page, _lesson: Lesson) -> Corner:
     page.fill("#sentence", SENTENCE)
     page.fill("#layer", "13")
     page.fill("#head", "8")
-    page.click(".head-form button:not([name])")
+    page.click(".head-form button:not([name], .unseen)")
     page.locator("#picture").wait_for(timeout=HEAD_TIMEOUT_MS)
     return _corner(page, "#picture", margin=(24, -72))
 
