@@ -23,7 +23,7 @@ from app.store.limits import failure_of
 from app.store.lti_scores import GradedLink, Standing
 
 SWEEP_EVERY_S = 5.0
-ROUND_S = 30.0  # of sending, after which the next link has its turn
+ROUND_S = 30.0  # of sending, after which the next platform has its turn
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=30), timedelta(hours=1)  # after a platform could not be reached
 MAX_DOUBLINGS = 7  # of the first wait, which reach the longest
 SENDER_STOP_S = 5
@@ -34,23 +34,27 @@ log = logging.getLogger("attention_shapes")
 def standings(library: Library, store: Store, activity: Activity, at: datetime) -> Mapping[int, Standing]:
     """What each student should have in a platform's gradebook, by student id, unrounded.
 
-    A student whose marks aren't shown yet is left out, and so is one without any work.
+    A student whose marks aren't shown yet is left out, and so is one without any work, unless a grade has to be taken
+    back.
     """
     policies, phase = activity.policies, activity.phase(at)
     points = best_scores(library, store, activity)
     found = dict[int, Standing]()
     if phase in ("draft", "waiting") or not sum(points):
         return found
+    nothing = Standing(None, sum(points), None)
+    if policies.marks_visible(phase, handed_in=False):
+        found = {queued.student_id: nothing for queued in store.lti_scores.of_activity(activity.id)}
     made = store.grades.counted_scores({activity.id: policies.counting})
     for (student_id, sheet), attempt in counted_attempts(activity, made).items():
         if policies.marks_visible(phase, attempt.handed_in):
             earned = attempt.score / attempt.out_of * points[sheet] if attempt.out_of else 0.0
-            others = found.get(student_id, Standing(0.0, sum(points), attempt.created_at))
+            others = found.get(student_id, nothing)
             newest = max(others.submitted_at or attempt.created_at, attempt.created_at)
             found[student_id] = replace(others, points=(others.points or 0.0) + earned, submitted_at=newest)
     for change in store.grades.overrides([activity.id]):
         if change.student_id in found or policies.marks_visible(phase, handed_in=False):
-            before = found.get(change.student_id, Standing(None, sum(points), None))
+            before = found.get(change.student_id, nothing)
             found[change.student_id] = replace(before, points=change.points)
     return found
 
@@ -114,7 +118,7 @@ class GradeSender:
         return hashlib.sha256(repr(state).encode()).hexdigest()
 
     def _update(self, link: GradedLink, platform: Platform, marker: str) -> bool:
-        """Queue what has changed, and send what waits; False if the platform can't be reached."""
+        """Queue what has changed, and send what waits; False if the platform is too slow, or can't be reached."""
         store = self._store
         activity = store.activities.find(link.activity_id)
         if activity is None:
@@ -124,7 +128,8 @@ class GradeSender:
         until, tries = time.monotonic() + ROUND_S, link.tries
         for due in store.lti_scores.due(link):
             if self._stopped.is_set() or time.monotonic() > until:
-                break
+                store.lti_scores.release(link)
+                return False
             try:
                 self._services.send_score(platform, link.lineitem_url, due.sub, due.standing)
             except ScoreRefusedError as error:

@@ -121,7 +121,10 @@ def _is_public(text: str) -> bool:
             return _is_public(str(inner))
         if address in _TRANSLATED:
             return _is_public(str(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)))
+        if address not in _UNICAST:
+            return False
     return address.is_global and not address.is_multicast
 
 
+_UNICAST = ipaddress.ip_network("2000::/3")  # of IPv6: all addresses of the internet
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # IPv4 addresses by way of NAT64

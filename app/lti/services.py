@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from app.store.lti_scores import Standing
 from app.translation import gettext as _
 
 MAX_PAGES = 400  # of members: some platforms send 20 at a time
+LIST_TIMEOUT_S = 60  # for all pages
 MAX_REFUSAL = 300  # characters of what a platform says
 MAX_ECHO = 2000  # characters of an answer in which its message is looked for
 MAX_MEMBER_NAME = 100
@@ -82,7 +84,10 @@ class PlatformServices:
     def members(self, platform: Platform, memberships: str) -> tuple[Member, ...]:
         """Everybody in a platform's course, from all pages of the list. Raises PlatformError if one doesn't come."""
         found, url = dict[str, Member](), memberships  # some platforms repeat people on the next page
+        until = time.monotonic() + LIST_TIMEOUT_S
         for _number in range(MAX_PAGES):
+            if time.monotonic() > until:
+                raise PlatformError(_("The list comes too slowly."))
             answer = self._call(platform, _MEMBERS, url)
             if not _is_success(answer):
                 raise PlatformError(_reason(answer))

@@ -18,6 +18,7 @@ from .queries import QueryBase, columns, from_row, hash_secret, insert_row
 from .roster import Student
 from .tables import (
     courses,
+    enrolments,
     lti_courses,
     lti_deployments,
     lti_keys,
@@ -305,6 +306,13 @@ class Lti(QueryBase):
         query = sa.select(*columns(students, Student)).join(lti_people, lti_people.c.student_id == students.c.id)
         this = (lti_people.c.platform_id == platform_id, lti_people.c.sub == sub, lti_people.c.course_id == course_id)
         return self._value(Student, query.where(*this))
+
+    def is_somebody_else(self, visitor_id: int, platform_id: int, sub: str) -> bool:
+        """Whether a browser's students came from a platform, and none of them is this person there."""
+        enrolled = sa.select(lti_people.c.sub).join(enrolments, enrolments.c.student_id == lti_people.c.student_id)
+        this = (enrolments.c.visitor_id == visitor_id, lti_people.c.platform_id == platform_id)
+        subs = {row.sub for row in self._fetch_all(enrolled.where(*this))}
+        return bool(subs) and sub not in subs
 
     def students_of(self, lti_course: LtiCourse) -> dict[str, Student]:
         """The students who came from a context, by their ids at the platform."""

@@ -117,7 +117,7 @@ def open_launch(request: Request, services: ServicesDep, current: CurrentLaunch,
     store, launch = services.store, current.launch
     lti_course, activity = _linked(store, launch)
     if launch.role == "student":
-        if lti_course is None or activity is None or activity.state == "draft":
+        if lti_course is None or activity is None or not _is_open_to(store, launch, activity):
             return _tell("not-ready", 409, store.lti.platform(launch.platform_id))
         return _let_student_in(request, services, current, lti_course, activity, visitor)
     teacher = store.lti.teacher(launch.platform_id, launch.sub)
@@ -159,6 +159,13 @@ def _find_activity(store: Store, activity_id: int | None) -> Activity | None:
     return store.activities.find(activity_id) if activity_id and activity_id <= LARGEST_ID else None
 
 
+def _is_open_to(store: Store, launch: Launch, activity: Activity) -> bool:
+    """Whether a student may come in; nobody joins an archived course."""
+    if activity.is_archived and not store.lti.student(launch.platform_id, launch.sub, activity.course_id):
+        return False
+    return activity.state != "draft"
+
+
 def _let_student_in(
     request: Request,
     services: Services,
@@ -172,15 +179,17 @@ def _let_student_in(
         course = store.courses.find(lti_course.course_id)
         if course is None or not store.lti.finish_launch(current.state):
             raise LaunchLostError
-        owner = visitor or store.add_visitor()
+        # On a shared computer, the last student's other courses must not become this one's.
+        if visitor is None or store.lti.is_somebody_else(visitor.id, launch.platform_id, launch.sub):
+            visitor = store.add_visitor()
         student = store.lti.add_student(lti_course, launch.sub, course, launch.name)
         if student.joined_at is None:
-            code = store.roster.claim_name(student, owner.id)
+            code = store.roster.claim_name(student, visitor.id)
         else:
-            store.roster.resume(student, owner.id)
+            store.roster.resume(student, visitor.id)
         store.classwork.arrive(activity.id, student.id)
     response = RedirectResponse(url_for("show_class_activity", activity_id=activity.id), 303)
-    remember_visitor(request, response, owner)
+    remember_visitor(request, response, visitor)
     set_private_cookie(request, response, CLASS_COOKIE, "joined")
     if code:
         keep_resume_code(request, response, code)

@@ -14,7 +14,7 @@ from app.quizzes.formats import FORMATS
 from app.quizzes.quiz import MAX_VERSIONS, QuizError, draw_versions
 from app.refusal import Refusal
 from app.sheets.library import Library
-from app.store import Teacher
+from app.store import Activity, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 from app.web.shared.handout_form import file_response
@@ -46,15 +46,17 @@ def download_questions(request: Request, services: ServicesDep, teacher: SignedI
 
 @router.get("/activities/{activity_id:int}/questions")
 def show_activity_questions(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
-    """The same for the worksheets of an activity, as its students have them."""
-    return _form(_given(services, access), _typed(request, worksheet=""))
+    """The same for the worksheets and models of an activity, as they were frozen."""
+    choice = _given(services, access)
+    return _form(choice, _typed(request, worksheet=next(iter(choice.models), "")))
 
 
 @router.get("/activities/{activity_id:int}/questions/file")
 @in_threads("print")
 def download_activity_questions(request: Request, services: ServicesDep, access: StaffActivity) -> Response:
     """Send the file of an activity's worksheet, or show the form again with the reason."""
-    return _file(_given(services, access), _typed(request, worksheet=""))
+    choice = _given(services, access)
+    return _file(choice, _typed(request, worksheet=next(iter(choice.models), "")))
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class _Choice:
     library: Library
     models: Mapping[str, str]
     address: str  # of the file
+    activity: Activity | None = None
 
 
 def _readable(services: Services, teacher: Teacher) -> _Choice:
@@ -77,7 +80,7 @@ def _given(services: Services, access: ActivityAccess) -> _Choice:
     choices = map(choice_of, activity.content.items)
     address = url_for("download_activity_questions", activity_id=activity.id)
     library = library_of(services.library, activity.content)
-    return _Choice(library, {choice.key: choice.model for choice in choices}, address)
+    return _Choice(library, {choice.key: choice.model for choice in choices}, address, activity)
 
 
 def _typed(request: Request, **usual: str) -> dict[str, str]:
@@ -85,7 +88,8 @@ def _typed(request: Request, **usual: str) -> dict[str, str]:
 
 
 def _file(choice: _Choice, typed: dict[str, str]) -> Response:
-    chosen, worksheet = FORMATS.get(typed["format"]), typed["worksheet"]
+    chosen = FORMATS.get(typed["format"])
+    worksheet = typed["worksheet"] or next(iter(choice.models), "")
     model = typed["model"] or choice.models.get(worksheet)
     try:
         if chosen is None:
@@ -104,6 +108,7 @@ def _form(choice: _Choice, typed: dict[str, str], problem: str = "", status: int
         "handouts/questions.html",
         status=status,
         address=choice.address,
+        activity=choice.activity,
         typed=typed,
         problem=problem,
         formats=FORMATS,
@@ -112,5 +117,5 @@ def _form(choice: _Choice, typed: dict[str, str], problem: str = "", status: int
             library.wording.topics[topic].name: [sheet for sheet in sheets if sheet.topic == topic]
             for topic in library.topics
         },
-        model_menu=model_menu(library, typed["worksheet"] or next(iter(choice.models), ""), typed["model"]),
+        model_menu=model_menu(library, typed["worksheet"], typed["model"]),
     )

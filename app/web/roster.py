@@ -117,7 +117,7 @@ def remove_idle_newcomers(store: StoreDep, access: EditableCourse, form: FormDep
 
 
 @router.post("/courses/{course_id:int}/students/fetch")
-@in_threads("lti")
+@in_threads("roster")
 def fetch_students(services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Add the students of the learning platform's course that belongs to this one."""
     store, asked = services.store, whole_number(form.raw("context"), LARGEST_ID)

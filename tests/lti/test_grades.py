@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from app.classes.regrade import Regrading
-from app.lti.grades import LONGEST_WAIT, standings
+from app.lti import grades
+from app.lti.grades import LONGEST_WAIT, ROUND_S, standings
 from app.sheets.library import Library
 from app.store import Graded, Policies, Store, Student
 from simulation.lti_platform import CANVAS, MOODLE, Quirks
@@ -117,6 +120,35 @@ def test_an_excused_student_without_a_grade_gets_none(linked: LinkedActivity) ->
     linked.store.grades.change(linked.activity.id, student.id, linked.teacher, "excused", reason="ill")
     linked.sender().sweep()
     assert linked.platform.requests["scores"] == 0
+
+
+@on_one_database
+def test_points_without_work_are_taken_back_once_they_are_undone(linked: LinkedActivity, clock: Clock) -> None:
+    change = (linked.activity.id, linked.come("7").id, linked.teacher)
+    linked.store.grades.change(*change, "points", 5, reason="oral answer")
+    linked.sender().sweep()
+    assert linked.grades == {"7": 5}
+    linked.store.grades.change(*change, "undone")
+    clock.pass_seconds(2)
+    linked.sender().sweep()
+    assert linked.grades == {"7": None}
+
+
+@on_one_database
+def test_a_slow_platform_has_one_round_in_a_sweep_and_its_other_links_wait(
+    linked: LinkedActivity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked.platform.add_link(linked.lms_course, "link-2")
+    linked.store.lti.link_activity(linked.context, linked.launch_of(linked.lms_course, "link-2"), linked.activity.id)
+    linked.answer("7", KEY)
+    linked.answer("8", KEY)
+    two_thirds_of_a_round = SimpleNamespace(monotonic=count(0, ROUND_S * 2 / 3).__next__)
+    monkeypatch.setattr(grades, "time", two_thirds_of_a_round)
+    linked.sender().sweep()
+    assert linked.platform.requests["scores"] == 1
+    monkeypatch.undo()
+    linked.sender().sweep()
+    assert [set(item.grades) for item in linked.lms_course.line_items] == [{"7", "8"}] * 2
 
 
 @on_one_database

@@ -46,7 +46,8 @@ def server(answer: bytes, status: int = 200, location: str = "") -> Iterator[tup
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "100.64.0.1", "224.0.0.1", "::1",
-     "fd00::1", "fe80::1%1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1"],
+     "fd00::1", "fe80::1%1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
+     "64:ff9b:1::a00:1", "fec0::1", "::10.0.0.1"],
 )  # fmt: skip
 def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(0, 0, 0, "", (each, 443)) for each in ("93.184.215.14", address)]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
+from app.lti import services
 from app.lti.services import PlatformError, ScoreRefusedError
 from app.sheets.library import Library
 from app.store import Store
@@ -43,6 +46,15 @@ def test_a_thousand_people_come_in_pages_of_any_platform(
     assert {member.sub for member in found if not member.is_active} == {"gone"}
     assert (found[-2].name, found[-2].roles) == ("", INSTRUCTOR)
     assert linked.platform.requests["token"] == 1
+
+
+def test_a_list_that_comes_too_slowly_is_given_up(linked: LinkedActivity, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked.lms_course.people.update({str(number): Person(str(number)) for number in range(120)})
+    half_of_the_time = SimpleNamespace(monotonic=count(0, services.LIST_TIMEOUT_S / 2 + 1).__next__)
+    monkeypatch.setattr(services, "time", half_of_the_time)
+    with pytest.raises(PlatformError):
+        members(linked)
+    assert linked.platform.requests["memberships"] == 1
 
 
 def test_a_token_that_ends_early_is_replaced_between_two_pages(linked: LinkedActivity) -> None:

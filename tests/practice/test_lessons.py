@@ -40,5 +40,5 @@ def test_own_worksheets_of_a_course_are_a_lesson_of_their_own() -> None:
 
 def test_lists_have_worksheets_as_the_lessons_and_own_ones_last() -> None:
     own = replace(LIBRARY.worksheets["llama-7b"], key="own-1")
-    listed = [sheet.key for sheet in in_order_of_lessons([own, *reversed(LIBRARY.worksheets.values())])]
+    listed = [sheet.key for sheet in in_order_of_lessons([own, *reversed(list(LIBRARY.worksheets.values()))])]
     assert listed == [*(key for lesson in LESSONS for key in lesson.worksheets), "own-1"]

@@ -43,7 +43,7 @@ from app.web.shared.passwords import MAX_HASHES_AT_ONCE, MAX_WAITING, Passwords
 from app.web.shared.rate_limits import RateLimits, StorageBudget
 from app.web.shared.readiness import Readiness
 
-ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "lti", "password"]
+ThreadKind = Literal["other", "class", "run", "forward", "print", "hub", "lti", "roster", "password"]
 MAX_PROGRAMS = 24  # requests waiting for an API run, per process; visitors leave eight free, and one network has eight
 # Per process. Threads for classes and for runs' pages do work, and more of them would only wait for one another; a
 # class asking for its runs all at once leaves most of the processor to saves. The other kinds mostly wait, and have a
@@ -55,7 +55,8 @@ MAX_THREADS: Mapping[ThreadKind, int] = {
     "forward": MAX_PROGRAMS + 4,
     "print": MAX_WAITING_REQUESTS + 4,
     "hub": MAX_FETCHES + 4,
-    "lti": 12,  # some of them fetch a platform's keys
+    "lti": 12,  # one of them may fetch a platform's keys
+    "roster": 4,  # waiting for platforms' class lists, of any length
     "password": MAX_HASHES_AT_ONCE + MAX_WAITING + 4,
 }
 

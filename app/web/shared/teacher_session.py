@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 
 from app.store import AuditAction, Store, Teacher
 from app.web.shared.cookies import KNOWN_COOKIE, TEACHER_COOKIE, TEACHER_NAME_COOKIE, set_private_cookie
+from app.web.shared.lti_launch import STATE_COOKIE
 from app.web.shared.urls import url_for
 
 MAX_EMAIL_INPUT = 300  # characters of a typed e-mail address
@@ -63,6 +64,7 @@ def signed_out() -> Response:
     response = RedirectResponse(url_for("show_sign_in"), 303)
     response.delete_cookie(TEACHER_COOKIE)
     response.delete_cookie(TEACHER_NAME_COOKIE)
+    response.delete_cookie(STATE_COOKIE, path="/lti")  # an unfinished launch would sign them in again
     return response
 
 

@@ -56,3 +56,12 @@ def test_an_activity_exports_its_worksheets_with_their_models(app: FastAPI) -> N
     answer = classroom.instructor.get(f"{address}/file?worksheet=llama-7b&versions=2")
     assert answer.text.count("One head of GPT-2 (") == 2
     assert classroom.instructor.get(f"{address}/file?worksheet=nothing").status_code == 404
+
+
+def test_an_activity_without_worksheets_has_nothing_to_export(app: FastAPI) -> None:
+    classroom = Classroom(app, sheets=None)
+    content = freeze(classroom.school.library, [], classroom.school.services.tickets["classic"])
+    activity = classroom.store.activities.add(classroom.course, Plan("Week 3", None, Policies()), content)
+    address = f"/activities/{activity.id}/questions"
+    assert classroom.instructor.get(address).status_code == 200
+    assert classroom.instructor.get(f"{address}/file").status_code == 404

@@ -17,20 +17,21 @@ from simulation.lti_platform import (
     TEST_USER,
     Person,
 )
+from simulation.lti_platform import Course as PlatformCourse
 from tests.helpers.clock import Clock
 from tests.helpers.html_page import Page
 from tests.helpers.lti_class import IN_FRAME, LtiClass
 from tests.helpers.school import Browser
 
 
-def link(there: LtiClass) -> tuple[Teacher, Course, Activity]:
-    """Connect the platform's teacher, and link its course and its link with an activity."""
-    ada = there.school.teacher()
+def link(there: LtiClass, at: PlatformCourse | None = None) -> tuple[Teacher, Course, Activity]:
+    """Connect the platform's teacher, and link its course (or another one there) and its link with an activity."""
+    ada = there.store.lti.teacher(there.registered.id, "1") or there.school.teacher()
     there.store.lti.connect(there.registered.id, "1", ada)
     course = there.school.course("Transformers", ada)
     activity = there.school.activity(course)
     with there.school.browser() as browser:
-        assert there.launch(browser, "1").headers["location"] == "/lti/link"
+        assert there.launch(browser, "1", at).headers["location"] == "/lti/link"
         assert browser.post("/lti/link", data={"course": course.id}).status_code == 303
         assert browser.post("/lti/link", data={"activity": activity.id}).headers["location"] == "/lti/open"
         assert browser.get("/lti/open").headers["location"] == f"/activities/{activity.id}"
@@ -68,6 +69,43 @@ def test_a_teacher_gets_a_session_and_the_staffs_place_that_the_platform_says(th
         assert assistant.get(f"/activities/{activity.id}/edit").status_code == 403
     assert there.store.courses.role(course.id, ada) == "instructor"
     assert there.store.courses.role(course.id, bo) == "assistant"
+
+
+def test_on_a_shared_computer_nobody_gets_the_last_students_other_courses(there: LtiClass) -> None:
+    _ada, course, activity = link(there)
+    elsewhere = there.platform.add_course(*there.course.people.values(), Person("8", "Lou"))
+    _ada, _other_course, other_activity = link(there, elsewhere)
+    with there.school.browser() as shared:
+        there.launch(shared, "7")
+        assert shared.get(f"/class/{activity.id}/1").status_code == 200
+        there.launch(shared, "8", elsewhere)
+        assert shared.get(f"/class/{other_activity.id}/1").status_code == 200
+        assert shared.get(f"/class/{activity.id}/1").status_code == 404
+        there.launch(shared, "7", elsewhere)
+        there.launch(shared, "7")
+        for each in (activity, other_activity):
+            assert shared.get(f"/class/{each.id}/1").status_code == 200
+    assert students(there, course) == ["Kim"]
+
+
+def test_nobody_joins_an_archived_course_and_its_students_look_back(there: LtiClass) -> None:
+    _ada, course, activity = link(there)
+    there.course.people["8"] = Person("8", "Lou")
+    with there.school.browser() as kim, there.school.browser() as late:
+        there.launch(kim, "7")
+        there.store.courses.archive(course)
+        assert there.launch(kim, "7").headers["location"] == f"/class/{activity.id}"
+        assert there.launch(late, "8").status_code == 409
+    assert students(there, course) == ["Kim"]
+
+
+def test_signing_out_ends_a_launch_that_still_waits_for_a_choice(there: LtiClass) -> None:
+    there.store.lti.connect(there.registered.id, "1", there.school.teacher())
+    with there.school.browser() as shared:
+        assert there.launch(shared, "1").headers["location"] == "/lti/link"
+        shared.post("/sign-out")
+        assert shared.get("/lti/open").status_code == 400
+        assert TEACHER_COOKIE not in shared.cookies
 
 
 def test_a_stranger_with_the_message_gets_nothing_without_the_cookie(there: LtiClass) -> None:
