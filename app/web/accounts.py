@@ -255,7 +255,10 @@ def follow_account_link(
 ) -> Response:
     """Use the link: set a password, create an account or accept an invitation, then sign the teacher in."""
     store, link = services.store, _find_link(services, token)
-    path = url_for("show_course", course_id=link.course_id) if link.course_id else url_for("list_courses")
+    if link.course_id:
+        path = url_for("show_course", course_id=link.course_id)
+    else:
+        path = url_for("show_connect_code" if link.kind == "invite" else "list_courses")
     if link.kind == "invite" and teacher:
         if store.people.follow_link(link, teacher.email) is None:
             raise _void_link()

@@ -35,7 +35,6 @@ def show_landing(
         verdict=judge(rows, columns, len(head.tokens), head.head_width, is_typing=is_htmx(request)),
         has_weights=bool(offered_checkpoints(services)),
         sheets=len(services.library.worksheets),
-        models=len(services.library.models),
     )
 
 

@@ -231,19 +231,22 @@ def connect_account(request: Request, services: ServicesDep, current: CurrentLau
 
 @router.post("/lti/connect/invitation")
 def invite_from_platform(request: Request, services: ServicesDep, current: CurrentLaunch) -> Response:
-    """Redirect (303) to an invitation, for a teacher of the platform who has no account yet."""
+    """Show an invitation, for a teacher of the platform who has no account yet."""
     network = client_network(request)
     services.limits.check("mail", network)
     services.limits.record_failure("mail", network)
     if current.launch.role == "student":
         raise LaunchLostError
-    return RedirectResponse(url_for("show_account_link", token=services.store.people.add_link("invite")), 303)
+    # No redirect: a new window can't come here, since a frame's cookie stays in the frame.
+    return _connect(services.store, current, invitation=services.store.people.add_link("invite"))
 
 
-def _connect(store: Store, current: OpenLaunch, status: int = 200, *, code: str = "", problem: str = "") -> Response:
+def _connect(
+    store: Store, current: OpenLaunch, status: int = 200, *, code: str = "", problem: str = "", invitation: str = ""
+) -> Response:
     platform = store.lti.platform(current.launch.platform_id)
     name = platform.name if platform else ""
-    return render("lti/connect.html", status=status, platform=name, code=code, problem=problem, length=CODE_LENGTH)
+    return render("lti/connect.html", status=status, platform=name, code=code, problem=problem, invitation=invitation)
 
 
 @router.get("/lti/account")

@@ -14,7 +14,7 @@ from app.quizzes.formats import FORMATS
 from app.quizzes.quiz import MAX_VERSIONS, QuizError, draw_versions
 from app.refusal import Refusal
 from app.sheets.library import Library
-from app.store import Teacher
+from app.store import Activity, Teacher
 from app.translation import gettext as _
 from app.web.shared.forms import whole_number
 from app.web.shared.handout_form import file_response
@@ -66,6 +66,7 @@ class _Choice:
     library: Library
     models: Mapping[str, str]
     address: str  # of the file
+    activity: Activity | None = None
 
 
 def _readable(services: Services, teacher: Teacher) -> _Choice:
@@ -79,7 +80,7 @@ def _given(services: Services, access: ActivityAccess) -> _Choice:
     choices = map(choice_of, activity.content.items)
     address = url_for("download_activity_questions", activity_id=activity.id)
     library = library_of(services.library, activity.content)
-    return _Choice(library, {choice.key: choice.model for choice in choices}, address)
+    return _Choice(library, {choice.key: choice.model for choice in choices}, address, activity)
 
 
 def _typed(request: Request, **usual: str) -> dict[str, str]:
@@ -107,6 +108,7 @@ def _form(choice: _Choice, typed: dict[str, str], problem: str = "", status: int
         "handouts/questions.html",
         status=status,
         address=choice.address,
+        activity=choice.activity,
         typed=typed,
         problem=problem,
         formats=FORMATS,

@@ -139,7 +139,7 @@ def work_on_two_devices(lesson: Lesson, phone: BrowserContext, page: Page) -> No
     page.reload()
     assert page.input_value(box("keys.columns")) == "4096"
     page.get_by_role("button", name="Check").click()
-    expect(page.locator(".result")).to_contain_text("3 of 14.")
+    expect(page.locator(".result")).to_contain_text("3 of 14 right")
     expect(page.locator(box("keys.columns"))).to_be_focused()
     for seen in (box("keys.columns"), ".result", "#check"):
         expect(page.locator(seen)).to_be_in_viewport()
@@ -159,7 +159,7 @@ def go_through_the_activity(page: Page) -> None:
     fill(page, RIGHT)
     page.locator("#check").focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".result")).to_have_text("✓ All 14 are right.")
+    expect(page.locator(".result")).to_have_text("✓ All 14 are right")
     expect(primary).to_have_text("Hand in")
     expect(primary).to_be_focused()
     primary.click()
@@ -209,7 +209,7 @@ def check_under_new_rules(lesson: Lesson, page: Page) -> None:
     expect(page.locator(SAVED)).to_have_text("Saved")
     assert page.input_value(box("input.columns")) == "4096"
     page.get_by_role("button", name="Check").click()
-    expect(page.locator(".result")).to_contain_text("2 of 14.")
+    expect(page.locator(".result")).to_contain_text("2 of 14 right")
     expect(page.locator(".below:not(#rule)")).to_have_text("4 attempts left")
 
 
@@ -247,7 +247,7 @@ def find_work_after_closing(lesson: Lesson, phone: BrowserContext, page: Page) -
     expect(page.locator("#closing .banner")).to_contain_text("Auto-submitted at closing")
     page.locator("#closing a").click()
     expect(page.locator("tr.answer").first).to_be_visible()
-    expect(page.locator(".result")).to_contain_text("✓ All 14 are right.")
+    expect(page.locator(".result")).to_contain_text("✓ All 14 are right")
     assert_accessible(page)
     mine = phone.new_page()
     mine.goto("/mine")

@@ -49,7 +49,7 @@ def test_pasted_text_becomes_a_sheet_that_is_checked(page: Page) -> None:
         page.fill(f'input[name="{blank}.rows"]', text[0])
         page.fill(f'input[name="{blank}.columns"]', text[1])
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("6 of 14.")
+    expect(page.get_by_role("status").first).to_contain_text("6 of 14 right")
     page.get_by_role("link", name="Model details").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("A tiny model")
 

@@ -116,7 +116,7 @@ def test_a_sheet_on_a_phone_is_filled_in_mended_and_left_by_touch_alone(phone: P
         expect(phone.locator(f"input[name='{box}']")).to_have_value(right[box])
         tap(phone.locator(".keys .next"))
     tap(phone.locator("#check"))
-    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right.")
+    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right")
     expect(phone.locator(".keys")).to_be_hidden()
     # The head has run, in the background.
     expect(phone.locator("#agreement .agrees")).to_be_visible(timeout=LONG_WAIT_MS)
@@ -187,7 +187,7 @@ def test_numbers_that_the_sheet_gives_are_keys_so_that_a_box_takes_two_taps(phon
     taps = 1 + len(right) + len(right) - 1
     assert taps == 28
     tap(phone.locator("#check"))
-    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right.")
+    expect(phone.get_by_role("status").first).to_contain_text("✓ All 14 are right")
 
 
 def test_a_stated_number_takes_the_place_of_the_digits_before_it(phone: Page) -> None:

@@ -46,14 +46,14 @@ def test_the_link_to_the_sheet_is_copied(page: Page) -> None:
 def test_all_right_is_said_and_marked(page: Page) -> None:
     fill(page, KEY)
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right.")
+    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right")
     assert [mark(page, blank) for blank in KEY] == ["right"] * 14
 
 
 def test_each_kind_of_mark_is_told_apart(page: Page) -> None:
     fill(page, {"queries.rows": "100", "queries.columns": "4096", "values.columns": "4096/32", "weights.rows": "many"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("2 of 14. 10 empty.")
+    expect(page.get_by_role("status").first).to_contain_text("2 of 14 right · 10 empty")
     kinds = [mark(page, f"{key}") for key in ("queries.rows", "queries.columns", "values.columns", "weights.rows")]
     assert kinds == ["right", "wrong", "right", "unreadable"]
     expect(page.locator("#says-queries\\.columns")).to_contain_text("Columns.")
@@ -265,7 +265,7 @@ def test_the_buttons_still_do_what_they_say_after_the_last_hint(page: Page) -> N
     expect(page.locator("td.hinted")).to_have_count(1)
     page.fill(box(page, "output.columns"), "4096")
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right.")
+    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right")
     expect(page.locator(".hint-aloud")).to_be_empty()
     expect(page.locator("section.explanation figure")).to_have_count(2)
     expect(page.locator("section.explanation rect.needed")).to_have_count(1)
@@ -283,7 +283,7 @@ def test_the_whole_job_works_with_the_keyboard_alone(page: Page) -> None:
         page.keyboard.press("Tab")
     page.focus(box(page, "output.columns"))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right.")
+    expect(page.get_by_role("status").first).to_have_text("✓ All 14 are right")
     for wanted in ("More", "Run this head"):
         for _ in range(8):
             page.keyboard.press("Tab")
@@ -308,7 +308,7 @@ def test_it_works_without_script(browser: Browser, shared_app: Server) -> None:
     page.goto("/sheet")
     fill(page, {"queries.rows": "100", "queries.columns": "4096"})
     page.get_by_role("button", name="Check").click()
-    expect(page.get_by_role("status").first).to_contain_text("1 of 14.")
+    expect(page.get_by_role("status").first).to_contain_text("1 of 14 right")
     assert mark(page, "queries.columns") == "wrong"
     page.get_by_role("button", name="Hint").click()
     page.get_by_role("button", name="Another hint").click()

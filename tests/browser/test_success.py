@@ -149,7 +149,7 @@ def test_a_run_that_is_refused_leaves_the_sheet_as_it_is(
     truth = right(library.variant("llama-7b", tokens=64))
     with page.expect_response(RUNS):
         check(page, truth)
-    expect(page.locator(".result")).to_have_text("✓ All 14 are right.")
+    expect(page.locator(".result")).to_have_text("✓ All 14 are right")
     expect(page.locator("#agreement")).to_be_empty()
     page.fill("input[name='queries.rows']", "1")
     expect(page.locator(".saved")).to_have_text("Saved")

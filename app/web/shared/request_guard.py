@@ -60,7 +60,14 @@ EMBEDDED_HEADERS = {
 # A learning platform sends its users here from its own pages, by forms, and may show these pages in a frame of its own.
 # They do nothing by a cookie that other sites' requests carry.
 SENT_BY_PLATFORMS = ("/lti/login", "/lti/launch")
-SHOWN_BY_PLATFORMS = (*SENT_BY_PLATFORMS, "/lti/open", "/lti/connect", "/lti/link", "/lti/choose")
+SHOWN_BY_PLATFORMS = (
+    *SENT_BY_PLATFORMS,
+    "/lti/open",
+    "/lti/connect",
+    "/lti/connect/invitation",
+    "/lti/link",
+    "/lti/choose",
+)
 
 # What browsers may cache: pages that are the same for everybody except for this browser's practice. Other pages may
 # show names, answers or marks, and Back after signing out must not show them.

@@ -378,14 +378,19 @@ def test_a_student_of_the_platform_connects_nothing(there: LtiClass) -> None:
         assert browser.get("/lti/link").status_code == 409
 
 
-def test_a_teacher_without_an_account_makes_one(there: LtiClass) -> None:
-    with there.school.browser() as browser:
-        there.launch(browser, "1")
-        invited: httpx2.Response = browser.post("/lti/connect/invitation")
+def test_a_teacher_without_an_account_makes_one_in_a_window_that_has_none_of_the_frames_cookies(
+    there: LtiClass,
+) -> None:
+    with there.school.browser() as frame, there.school.browser() as window:
+        there.launch(frame, "1")
+        answer: httpx2.Response = frame.post("/lti/connect/invitation")
+        assert "frame-ancestors *" in answer.headers["content-security-policy"]
+        page = Page(answer.text)
+        invitation = next(attrs["href"] for attrs, _ in page.find("a", target="_blank") if "/links/" in attrs["href"])
         form = {"email": "new@example.org", "name": "Ada", "password": "ten chars!"}
-        assert browser.post(invited.headers["location"], data=form).status_code == 303
-        assert browser.post("/lti/connect", data={"code": code_of(browser)}).status_code == 303
-        assert browser.get("/lti/open").headers["location"] == "/lti/link"
+        assert window.post(invitation, data=form).status_code == 303
+        assert frame.post("/lti/connect", data={"code": code_of(window)}).status_code == 303
+        assert frame.get("/lti/open").headers["location"] == "/lti/link"
 
 
 def test_our_keys_are_published_without_their_private_part(there: LtiClass) -> None:

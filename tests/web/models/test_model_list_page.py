@@ -52,7 +52,7 @@ def test_a_sheet_of_an_imported_model_is_saved_checked_and_run(client: TestClien
     boxes = {"queries.rows": "10", "queries.columns": "16"}
     form = {"worksheet": "llama-7b", "model": key, "tokens": "10", **boxes}
     assert client.post("/sheet/save", data=form).status_code == 200
-    assert "2 of 14." in client.post("/sheet/check", data=form).text
+    assert "2 of 14 right" in client.post("/sheet/check", data=form).text
     again = client.get(f"/sheet?worksheet=llama-7b&model={key}&tokens=10").text
     assert 'name="queries.columns" value="16"' in again
     run_and_wait(client, form)
@@ -63,7 +63,7 @@ def test_the_parameters_of_a_model_without_a_context_length_are_graded(client: T
     key = imported(client, SMALL_LLAMA)
     right = {"embedding.count": "6400"}
     form = {"worksheet": "count-llama-7b", "model": key, **right}
-    assert "1 of 8." in " ".join(text_of(client.post("/sheet/check", data=form).text).split())
+    assert "1 of 8 right" in " ".join(text_of(client.post("/sheet/check", data=form).text).split())
     sheet = client.get(f"/api/v1/worksheets/count-llama-7b?model={key}")
     assert sheet.json()["model"] == key
     asked = {"worksheet": "count-llama-7b", "model": key, "answers": right}

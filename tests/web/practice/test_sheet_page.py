@@ -136,7 +136,7 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
     assert page.find("title")
     special = {"queries.columns": "wrong", "keys.columns": "unreadable", "values.columns": "empty"}
     assert page.marks() == {**dict.fromkeys(KEY, "right"), **special}
-    assert page.text("p", class_="result") == "11 of 14. 1 empty. Look again: Q, K"
+    assert page.text("p", class_="result") == "11 of 14 right · 1 empty. Look again: Q, K"
     assert "“about” could not be read" in page.text("p", id="says-keys.columns")
     assert page.boxes() == {box: form[box] for box in KEY}
 
@@ -176,7 +176,7 @@ def test_answers_are_not_had_by_an_address(client: TestClient) -> None:
 def test_a_script_gets_the_sheet_alone(client: TestClient) -> None:
     text = client.post("/sheet/check", data=filled(), headers=SCRIPT).text
     assert "<html" not in text
-    assert Page(text).text("p", class_="result") == "✓ All 14 are right."
+    assert Page(text).text("p", class_="result") == "✓ All 14 are right"
 
 
 def test_what_was_read_stands_beside_a_product(client: TestClient) -> None:

@@ -34,7 +34,7 @@ def test_a_sheet_is_saved_checked_and_handed_in(classroom: Classroom) -> None:
     assert attempts_in(classroom, activity) == []
     assert can_type(Page(browser.get(f"/class/{activity.id}/1").text))
     page = Page(press(browser, activity, "check", HALF).text)
-    assert page.text("p", class_="result") == "1 of 14. 12 empty. Look again: Q"
+    assert page.text("p", class_="result") == "1 of 14 right · 12 empty. Look again: Q"
     assert page.marks()["queries.columns"] == "wrong"
     assert attempts_in(classroom, activity) == [(False, 1)]
     press(browser, activity, "hand-in", HALF)
@@ -409,7 +409,7 @@ def test_each_student_may_have_numbers_of_their_own(classroom: Classroom) -> Non
         assert one == two
         lengths.append(one)
         right = {blank: text if text != "100" else one for blank, text in KEY.items()}
-        assert "All 14 are right." in press(browser, activity, "hand-in", right).text
+        assert "All 14 are right" in press(browser, activity, "hand-in", right).text
     assert len(set(lengths)) >= 2
     kept = classroom.store.classwork.attempts_of_activity(activity.id)
     assert [str(found.variant.tokens) for found in kept] == lengths

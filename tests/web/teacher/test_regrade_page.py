@@ -121,7 +121,7 @@ def test_a_student_sees_the_marks_that_the_instructor_sees(app_on_each_database:
     sheet, mine = classroom.seen_by(kim)
     assert beside(sheet) == right
     assert "another version of this sheet" in sheet.text("p", class_="result")
-    assert "13 of 14." in sheet.text("p", class_="result")
+    assert "13 of 14 right" in sheet.text("p", class_="result")
     assert "13 of 14" in mine
     table = {line[0]: line[1:] for line in table_rows(classroom.page("/results"))}
     assert table["Kim"][0] == "13 of 14"
@@ -152,7 +152,7 @@ def test_marks_that_no_sheet_gives_are_shown_as_they_are_kept(app: FastAPI) -> N
     assert beside(sheet) == marks
     assert sheet.find("p", class_="diagnosis") == []
     assert sheet.text("p", id="says-keys.columns") == f"Columns. {nudge}"
-    assert "10 of 14." in sheet.text("p", class_="result")
+    assert "10 of 14 right" in sheet.text("p", class_="result")
     assert "10.5 of 14" in mine
 
 

@@ -64,5 +64,5 @@ def test_each_page_of_it_says_so(new_app: FastAPI) -> None:
         with school.browser(teacher=teacher, visitor=None if teacher else visitor) as browser:
             got = browser.get(path)
         assert got.status_code == 200, path
-        assert "the students and their work are simulated" in got.text, path
+        assert "Students and their work are simulated" in got.text, path
     assert student.course_id == course.id
