@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from threading import Thread
 
 from anyio._backends._asyncio import _default_thread_limiter
 from fastapi import APIRouter, FastAPI
@@ -103,7 +102,6 @@ def create_app(
         services.grade_sender.start()
         services.housekeeper.start()
         services.jobs.start()
-        Thread(target=_fill_caches, args=(services.libraries[ENGLISH],), daemon=True).start()
         async with watch_queues(services):
             yield
         services.auto_submitter.close()
@@ -162,7 +160,8 @@ def load_libraries() -> dict[str, Library]:
     return {language: load_library(PROJECT / "worksheets", language) for language in languages()}
 
 
-def _fill_caches(library: Library) -> None:
+def fill_caches(library: Library) -> None:
+    """Do beforehand, in small steps, what would let the first visitors wait."""
     for step in _slow_steps(library):
         step()
         time.sleep(SECONDS_BETWEEN_STEPS)

@@ -34,6 +34,7 @@ from app.store.database import (
     is_newer,
     revision_of,
 )
+from app.translation import ENGLISH
 from app.translation import gettext as _
 
 from .database import keep_private, link_to, report_database_errors
@@ -228,6 +229,7 @@ def _serve_at(listening: socket.socket, app: FastAPI, settings: Settings) -> Non
         if workers.keep_dying:
             raise InputError(_("The workers end as soon as they start: see the lines above."))
     else:
+        _fill_caches_of(app)
         uvicorn.Server(config).run(sockets=listeners(listening))
 
 
@@ -240,7 +242,15 @@ def create_worker_app() -> FastAPI:
 
     if parent := multiprocessing.parent_process():
         threading.Thread(target=end_with, args=(parent,), daemon=True).start()
-    return _create_app()
+    app = _create_app()
+    _fill_caches_of(app)
+    return app
+
+
+def _fill_caches_of(app: FastAPI) -> None:
+    from app.main import fill_caches
+
+    threading.Thread(target=fill_caches, args=(app.state.services.libraries[ENGLISH],), daemon=True).start()
 
 
 def _create_app(settings: Settings | None = None) -> FastAPI:

@@ -83,6 +83,7 @@ class AuditAction(StrEnum):
     LMS_CONNECTED = "account connected with a learning platform"
     LMS_DISCONNECTED = "account disconnected from learning platforms"
     LMS_COURSE_LINKED = "linked with a course of a learning platform"
+    LMS_COURSE_UNLINKED = "unlinked from a course of a learning platform"
     PLATFORM_ADDED = "learning platform added"  # detail: its id
     PLATFORM_REMOVED = "learning platform removed"  # detail: its id
     DEPLOYMENT_CONFIRMED = "deployment confirmed"  # detail: the platform's id

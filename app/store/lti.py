@@ -264,6 +264,13 @@ class Lti(QueryBase):
         assert linked is not None  # noqa: S101 - just stored
         return linked
 
+    def unlink_course(self, lti_course: LtiCourse) -> None:
+        """Forget which course and activities a context opens. Its students stay known in the course that it had."""
+        stay = sa.update(lti_people).where(lti_people.c.lti_course_id == lti_course.id).values(lti_course_id=None)
+        with self.transaction() as connection:
+            connection.execute(stay)
+            connection.execute(sa.delete(lti_courses).where(lti_courses.c.id == lti_course.id))
+
     def find_link(self, lti_course: LtiCourse, resource_link_id: str) -> LtiLink | None:
         this = (lti_links.c.lti_course_id == lti_course.id, lti_links.c.resource_link_id == resource_link_id)
         return self._value(LtiLink, sa.select(*columns(lti_links, LtiLink)).where(*this))

@@ -126,6 +126,16 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
     return _render_course(store, access, 409, conflict=Conflict(_version(newest), differing, here), **typed)
 
 
+@router.post("/courses/{course_id:int}/unlink")
+def unlink_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
+    """Let a teacher choose anew what a learning platform's course and its links open."""
+    for context in store.lti.courses_of(access.course):
+        if form.raw("context") == str(context.id):
+            with store.audit_log.recording(access.teacher, AuditAction.LMS_COURSE_UNLINKED, access.course):
+                store.lti.unlink_course(context)
+    return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
+
+
 @router.post("/courses/{course_id:int}/staff")
 def invite_to_staff(request: Request, services: ServicesDep, access: EditableCourse, form: FormDep) -> Response:
     """Make an invitation, and redirect to the course, which shows its link."""
@@ -190,9 +200,7 @@ def _render_course(store: Store, access: CourseAccess, status: int = 200, *, pag
     platforms = {platform.id: platform.name for platform in store.lti.platforms()}
     names: dict[str, Any] = {
         "contexts": [
-            (context, platforms[context.platform_id])
-            for context in store.lti.courses_of(course)
-            if context.memberships_url and access.can_edit
+            (context, platforms[context.platform_id]) for context in store.lti.courses_of(course) if access.can_edit
         ],
         "activities": [(activity, activity.phase(now)) for activity in store.activities.of_course(course)],
         "students": store.roster.students(course, numbers[0], len(numbers)) if numbers else (),

@@ -257,6 +257,25 @@ def test_both_courses_can_be_one_class(there: LtiClass) -> None:
     assert students(there, course) == ["Kim"]
 
 
+def test_a_wrong_choice_is_made_again_and_students_stay_the_same(there: LtiClass) -> None:
+    ada, course, activity = link(there)
+    other, right = there.school.course("Another", ada), there.school.activity(course)
+    with there.school.browser() as kim, there.school.browser() as teacher:
+        there.launch(kim, "7")
+        there.launch(teacher, "1")
+        [context] = there.store.lti.courses_of(course)
+        teacher.post(f"/courses/{other.id}/unlink", data={"context": context.id})
+        assert there.store.lti.courses_of(course) == (context,)
+        teacher.post(f"/courses/{course.id}/unlink", data={"context": context.id})
+        assert there.launch(kim, "7").status_code == 409
+        assert there.launch(teacher, "1").headers["location"] == "/lti/link"
+        teacher.post("/lti/link", data={"course": course.id})
+        teacher.post("/lti/link", data={"activity": right.id})
+        assert there.launch(kim, "7").headers["location"] == f"/class/{right.id}"
+    assert activity.id != right.id
+    assert students(there, course) == ["Kim"]
+
+
 def test_only_a_teacher_of_the_course_links_it(there: LtiClass) -> None:
     eve = there.school.teacher()
     others = there.school.course("Not Eve’s", there.school.teacher())
@@ -369,7 +388,8 @@ def test_a_teacher_without_an_account_makes_one_in_a_window_that_has_none_of_the
         page = Page(answer.text)
         invitation = next(attrs["href"] for attrs, _ in page.find("a", target="_blank") if "/links/" in attrs["href"])
         form = {"email": "new@example.org", "name": "Ada", "password": "ten chars!"}
-        assert window.post(invitation, data=form).status_code == 303
+        assert "new password" not in window.get(invitation).text
+        assert window.post(invitation, data=form).headers["location"] == "/lti/account"
         assert frame.post("/lti/connect", data={"code": code_of(window)}).status_code == 303
         assert frame.get("/lti/open").headers["location"] == "/lti/link"
 

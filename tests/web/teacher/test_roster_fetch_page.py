@@ -42,7 +42,7 @@ def teacher(there: LtiClass, course: Course) -> Iterator[Browser]:
 
 def fetch(teacher: Browser, course: Course, status: int = 200) -> str:
     page = Page(teacher.get(f"/courses/{course.id}").text)
-    [(button, _text)] = page.find("button", name="context")
+    button, _text = page.find("button", name="context")[0]
     answer = teacher.post(f"/courses/{course.id}/students/fetch", data={"context": button["value"]})
     assert answer.status_code == status, text_of(answer.text)
     return answer.text
@@ -107,6 +107,7 @@ def test_only_a_course_that_came_from_a_platform_has_the_button(
     ada = there.store.lti.teacher(there.registered.id, "1")
     assert ada
     other = there.school.course("Another", ada)
-    assert not Page(teacher.get(f"/courses/{other.id}").text).find("button", name="context")
+    for each, buttons in ((other, 0), (course, 2)):  # to fetch and to unlink
+        assert len(Page(teacher.get(f"/courses/{each.id}").text).find("button", name="context")) == buttons
     [context] = there.store.lti.courses_of(course)
     assert teacher.post(f"/courses/{other.id}/students/fetch", data={"context": context.id}).status_code == 404
