@@ -144,7 +144,7 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 PICTURES = (
     Picture(README, "sheet", 1200, 1192, 600, 1.5, _show_half_filled),
-    Picture(README, "mistake", 1200, 1192, 640, 1.25, _show_mistake),
+    Picture(README, "mistake", 1200, 1192, 600, 1.25, _show_mistake),
     Picture(README, "attention", 1200, 572, 620, 1.5, _show_attention),
     Picture(README, "activity", 1000, 984, 640, 1, _show_activity_form),
     Picture(README, "code", 960, 960, 600, 1, _show_code),
