@@ -91,7 +91,7 @@ def _show_half_filled(page: Page, _lesson: Lesson) -> Corner:
 def _show_mistake(page: Page, _lesson: Lesson) -> Corner:
     _fill(page, MISTAKEN)
     page.click("#check")
-    page.wait_for_load_state("networkidle")
+    page.locator(".result b").wait_for()
     return _corner(page, "#boxes", margin=(28, 8))
 
 
@@ -100,7 +100,7 @@ def _show_attention(page: Page, _lesson: Lesson) -> Corner:
     page.fill("#sentence", SENTENCE)
     page.fill("#layer", "13")
     page.fill("#head", "8")
-    page.click(".head-form button:not([name])")
+    page.click(".head-form button:not([name], .unseen)")
     page.locator("#picture").wait_for(timeout=HEAD_TIMEOUT_MS)
     return _corner(page, "#picture", margin=(24, -72))
 
@@ -165,7 +165,7 @@ def _fill(page: Page, answers: Mapping[str, tuple[str, str]]) -> None:
         for axis, text in zip(("rows", "columns"), shape, strict=True):
             page.fill(f'input[name="{key}.{axis}"]', text)
     page.press('input[name="queries.rows"]', "Tab")
-    page.locator("output.saved[data-state=saved]").wait_for()
+    page.locator("output.saved[data-state=saved]").wait_for(state="attached")  # a phone doesn’t show it
     page.wait_for_load_state("networkidle")
 
 

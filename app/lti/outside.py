@@ -100,7 +100,8 @@ def _checked_address(url: str, allow_private: bool) -> tuple[str, str]:
         or parts.username is not None
         or parts.scheme not in (("https", "http") if allow_private else ("https",))
     ):
-        raise OutsideError(_("“{url}” isn’t an https address.").format(url=url[:80]))
+        sentence = _("“{url}” isn’t an https address. Set ATTENTION_SHAPES_LTI_PRIVATE to allow http.")
+        raise OutsideError(sentence.format(url=url[:80]))
     try:
         found = socket.getaddrinfo(host, port or parts.scheme, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
