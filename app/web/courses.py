@@ -129,10 +129,11 @@ def change_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Res
 @router.post("/courses/{course_id:int}/unlink")
 def unlink_course(store: StoreDep, access: EditableCourse, form: FormDep) -> Response:
     """Let a teacher choose anew what a learning platform's course and its links open."""
-    for context in store.lti.courses_of(access.course):
-        if form.raw("context") == str(context.id):
-            with store.audit_log.recording(access.teacher, AuditAction.LMS_COURSE_UNLINKED, access.course):
-                store.lti.unlink_course(context)
+    contexts = {str(context.id): context for context in store.lti.courses_of(access.course)}
+    if (context := contexts.get(form.raw("context"))) is None:
+        raise HTTPException(404)
+    with store.audit_log.recording(access.teacher, AuditAction.LMS_COURSE_UNLINKED, access.course):
+        store.lti.unlink_course(context)
     return RedirectResponse(url_for("show_course", course_id=access.course.id), 303)
 
 

@@ -152,7 +152,7 @@ TABLE: dict[str, Row] = {
     "POST /courses/{course_id:int}/students/preview": INSTRUCTOR_IS_TOLD,
     "POST /courses/{course_id:int}/students/undo-import": INSTRUCTOR_DOES,
     "POST /courses/{course_id:int}/students/fetch": (401, 401, 401, 403, 404, 404),  # of no platform
-    "POST /courses/{course_id:int}/unlink": INSTRUCTOR_DOES,
+    "POST /courses/{course_id:int}/unlink": (401, 401, 401, 403, 404, 404),  # of no platform
     "POST /courses/{course_id:int}/students/remove-idle": INSTRUCTOR_DOES,
     "GET /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_SEES,
     "POST /courses/{course_id:int}/students/{student_id:int}": INSTRUCTOR_IS_TOLD,

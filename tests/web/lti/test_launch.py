@@ -264,7 +264,7 @@ def test_a_wrong_choice_is_made_again_and_students_stay_the_same(there: LtiClass
         there.launch(kim, "7")
         there.launch(teacher, "1")
         [context] = there.store.lti.courses_of(course)
-        teacher.post(f"/courses/{other.id}/unlink", data={"context": context.id})
+        assert teacher.post(f"/courses/{other.id}/unlink", data={"context": context.id}).status_code == 404
         assert there.store.lti.courses_of(course) == (context,)
         teacher.post(f"/courses/{course.id}/unlink", data={"context": context.id})
         assert there.launch(kim, "7").status_code == 409
