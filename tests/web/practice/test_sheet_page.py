@@ -141,6 +141,12 @@ def test_checking_without_script_marks_each_box(client: TestClient) -> None:
     assert page.boxes() == {box: form[box] for box in KEY}
 
 
+def test_points_are_said_where_boxes_follow_from_a_mistake(client: TestClient) -> None:
+    wide = dict.fromkeys(("queries.columns", "keys.columns", "values.columns"), "4096")
+    page = Page(client.post("/sheet/check", data={**KEY, **wide}).text)
+    assert page.text("p", class_="result") == "11 of 14 right · 13 points. Look again: Q"
+
+
 @pytest.mark.parametrize(
     ("button", "more"), [("check", {}), ("hint", {"hint": "2"}), ("answers", {})], ids=["check", "hint", "answers"]
 )
