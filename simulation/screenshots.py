@@ -102,7 +102,8 @@ def _show_attention(page: Page, _lesson: Lesson) -> Corner:
     page.fill("#head", "8")
     page.click(".head-form button:not([name], .unseen)")
     page.locator("#picture").wait_for(timeout=HEAD_TIMEOUT_MS)
-    return _corner(page, "#picture", margin=(24, -72))
+    page.locator(".heat-grid .read-cell").wait_for()
+    return _corner(page, "#picture", margin=(24, 16))
 
 
 def _show_activity_form(page: Page, lesson: Lesson) -> Corner:
@@ -143,12 +144,12 @@ def _show_handout(page: Page, _lesson: Lesson) -> Corner:
 
 PICTURES = (
     Picture(README, "sheet", 1200, 1192, 600, 1.5, _show_half_filled),
-    Picture(README, "mistake", 1200, 1192, 640, 1.25, _show_mistake),
-    Picture(README, "attention", 1200, 572, 680, 1.5, _show_attention),
-    Picture(README, "activity", 1000, 960, 640, 1, _show_activity_form),
+    Picture(README, "mistake", 1200, 1192, 600, 1.25, _show_mistake),
+    Picture(README, "attention", 1200, 572, 620, 1.5, _show_attention),
+    Picture(README, "activity", 1000, 984, 640, 1, _show_activity_form),
     Picture(README, "code", 960, 960, 600, 1, _show_code),
     Picture(README, "phone", 360, 360, 640, 1.5, _show_phone),
-    Picture(README, "results", 1000, 960, 640, 1, _show_results),
+    Picture(README, "results", 1000, 984, 640, 1, _show_results),
     Picture(SITE, "live", 960, 960, 640, 0.9375, _show_live),
     Picture(SITE, "handout", 600, 600, 400, 1.5, _show_handout),
 )

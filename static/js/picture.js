@@ -58,11 +58,11 @@
           cell.tabIndex = -1;
           cell.classList.remove("read-cell");
         }
-        grid.querySelector(".read")?.classList.remove("read");
+        grid.querySelector(".read-row")?.classList.remove("read-row");
         const cell = find(grid, at.row, at.column);
         cell.tabIndex = 0;
         cell.classList.add("read-cell");
-        cell.parentElement.classList.add("read");
+        cell.parentElement.classList.add("read-row");
       }
     };
 
