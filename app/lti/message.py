@@ -29,6 +29,7 @@ _GRADES = "https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"
 _ROSTER = "https://purl.imsglobal.org/spec/lti-nrps/claim/namesroleservice"
 _DEEP_LINKING = "https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"
 _MEMBERSHIP = "http://purl.imsglobal.org/vocab/lis/v2/membership"
+_ASSISTANTS = (f"{_MEMBERSHIP}/Instructor#TeachingAssistant", f"{_MEMBERSHIP}/Instructor#Grader")
 _TEST_USER = "http://purl.imsglobal.org/vocab/lti/system/person#TestUser"
 _TARGET = re.compile(r"/lti/activities/([1-9]\d{0,9})$", re.ASCII)
 
@@ -146,11 +147,11 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
 def role_of(roles: Iterable[str]) -> LaunchRole:
     """The role that somebody's context roles give them here.
 
-    Roles in the institution say nothing: a student may be an instructor elsewhere. Assistants come first, since they
-    are called instructors as well. Mentors, observers and guests would see what isn't theirs.
+    Roles in the institution say nothing: a student may be an instructor elsewhere. Assistants and graders come first,
+    since they are called instructors as well. Mentors, observers and guests would see what isn't theirs.
     """
     held = set(roles)
-    if any(role.startswith(f"{_MEMBERSHIP}/Instructor#TeachingAssistant") for role in held):
+    if any(role.startswith(_ASSISTANTS) for role in held):
         return "assistant"
     if held & {f"{_MEMBERSHIP}#Instructor", "Instructor"}:
         return "instructor"

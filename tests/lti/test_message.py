@@ -175,11 +175,15 @@ def test_new_keys_are_found_by_one_request_and_invented_ones_cause_no_more(
     assert platform.requests["keys"] == before + 2
 
 
+GRADER = "http://purl.imsglobal.org/vocab/lis/v2/membership/Instructor#Grader"
+
+
 @pytest.mark.parametrize(
     ("roles", "role"),
     [
         (INSTRUCTOR, "instructor"),
         (ASSISTANT, "assistant"),
+        ([f"{MEMBERSHIP}#Instructor", GRADER], "assistant"),
         (MENTOR, ""),
         (["Learner"], "student"),
         (["Instructor"], "instructor"),

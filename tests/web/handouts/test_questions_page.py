@@ -65,3 +65,11 @@ def test_an_activity_without_worksheets_has_nothing_to_export(app: FastAPI) -> N
     address = f"/activities/{activity.id}/questions"
     assert classroom.instructor.get(address).status_code == 200
     assert classroom.instructor.get(f"{address}/file").status_code == 404
+
+
+def test_a_sheet_leads_teachers_to_its_questions(app: FastAPI) -> None:
+    classroom = Classroom(app, sheets=None)
+    page = Page(classroom.get("/sheet?worksheet=llama-7b&model=gpt2"))
+    assert page.find("a", href="/questions?worksheet=llama-7b&model=gpt2")
+    letters = Page(classroom.get("/sheet?worksheet=bug-layer"))
+    assert not any("/questions?" in link["href"] for link, _text in letters.find("a") if "href" in link)
