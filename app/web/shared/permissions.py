@@ -138,7 +138,7 @@ def practice_closed() -> HTTPException:
     """The error for a closed page (403), which says where students and teachers go instead."""
     sentence = _(
         "Practice, models, handouts, the glossary and the API are closed while this server is used for exams. "
-        "Students: press Enter code, and type the code of your class. Instructors: sign in under Teach."
+        "Students: press Join a class, and type its code. Instructors: sign in under Teach."
     )
     return HTTPException(403, sentence)
 

@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.web.shared.cookies import CLASS_COOKIE, TEACHER_COOKIE, TEACHER_NAME_COOKIE
+from app.web.shared.lti_launch import STATE_COOKIE
 from tests.helpers.html_page import Page
 from tests.helpers.running_activity import counted_statements
 from tests.helpers.school import Browser, Classroom
@@ -65,7 +66,7 @@ def test_a_teacher_has_name_and_menu_on_every_page(classroom: Classroom) -> None
     assert links(teacher, "/password")["/courses"] == "true"
     for _again in range(2):  # the second time, the session has ended
         deleted = teacher.post("/sign-out").headers.get_list("set-cookie")
-        assert {cookie.partition("=")[0] for cookie in deleted} == {TEACHER_COOKIE, TEACHER_NAME_COOKIE}
+        assert {cookie.partition("=")[0] for cookie in deleted} == {TEACHER_COOKIE, TEACHER_NAME_COOKIE, STATE_COOKIE}
 
 
 def test_signing_in_gives_the_header_the_name(client: TestClient) -> None:
