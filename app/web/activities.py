@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.activities.activity import MAX_MINUTES, Policies, PoliciesError
-from app.activities.content import Content
 from app.classes.closing_menu import close_undoably, undo_last_close
 from app.classes.course_settings import duplicate_activity
 from app.classes.frozen.offered_worksheets import content_to_open, offer_of
@@ -20,11 +19,9 @@ from app.classes.materials import materials_for_course
 from app.classes.promises import rule_in_words
 from app.classes.regrade import Basis, CountedChange
 from app.classes.roster_lookup import names_with_numbers
-from app.classes.student_sheet import choice_of, give_sheets, worksheet_titles
+from app.classes.student_sheet import give_sheets, worksheet_titles
 from app.handout.options import MAX_PRINTED_LINE_LENGTH, NO_BACK, HandoutError
 from app.names import name_key
-from app.sheets.library import Library
-from app.sheets.worksheet import key_in
 from app.store import AuditAction, Store, Student
 from app.translation import gettext as _
 from app.web.shared.forms import FormDep, cut_page, whole_number
@@ -320,13 +317,4 @@ def _render_handout(
         tickets=printable_tickets(services, access.activity).values(),
         form=form,
         problem=problem,
-        previews=list(_previews(services.library, access.activity.content)),
     )
-
-
-def _previews(library: Library, content: Content) -> Iterator[tuple[str, str]]:
-    for item in content.items:
-        if key_in(item.key, "numbers") in library.worksheets:
-            chosen = choice_of(item)
-            sizes = {"model": chosen.model, "tokens": chosen.tokens or ""}
-            yield item.title, url_for("show_handout", worksheet=item.key, **sizes)

@@ -100,10 +100,8 @@ def test_the_back_of_an_anonymous_ticket_says_nothing_of_whose_it_is(app: FastAP
 
 def test_an_activity_is_printed_without_a_roster(app: FastAPI) -> None:
     classroom = Classroom(app, sheets=("qwen2.5-0.5b",))
-    text = classroom.get(f"{classroom.path}/handout")
-    form = SentForm(text).values
+    form = SentForm(classroom.get(f"{classroom.path}/handout")).values
     assert "sheets" in form
-    assert 'href="/handout?worksheet=qwen2.5-0.5b&amp;model=&amp;tokens="' in text
     pages = printed(classroom, {"sheet": "1", "layout": "full", "sheets": "3"})
     assert len(pages) == 3
     code = classroom.school.library.variant("qwen2.5-0.5b").code
