@@ -73,7 +73,7 @@ class Lesson(MarkedClassroom):
 def text_of(browser: Browser, path: str) -> str:
     response = browser.get(path)
     assert response.status_code == 200, (path, response.text)
-    passing = r'(name="form_id" value|data-now)="[^"]*"|<time data-clock.*?</time>|(?<=id="seen" value=")[\d.]+'
+    passing = r'(name="form_id" value|data-now)="[^"]*"|<time data-clock.*?</time>|(?<=name="seen" value=")[\d.]+'
     # What explains a misconception to the class is drawn with a model of today's library.
     drawn = r'<div class="pair">.*?</div>\s*<p class="drawn-with">.*?</p>'
     return re.sub(passing, "", re.sub(drawn, "", response.text, flags=re.DOTALL))
