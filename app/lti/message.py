@@ -145,13 +145,10 @@ def _launch(platform: Platform, claims: Mapping[str, Any]) -> Launch:
 
 
 def role_of(roles: Iterable[str]) -> LaunchRole:
-    """The role that somebody's context roles give them here.
-
-    Roles in the institution say nothing: a student may be an instructor elsewhere. Assistants and graders come first,
-    since they are called instructors as well. Mentors, observers and guests would see what isn't theirs.
-    """
+    """The role that somebody's context roles give them here; empty for mentors, observers and guests."""
+    # Roles in the institution say nothing: a student may be an instructor elsewhere.
     held = set(roles)
-    if any(role.startswith(_ASSISTANTS) for role in held):
+    if any(role.startswith(_ASSISTANTS) for role in held):  # first: they are called instructors as well
         return "assistant"
     if held & {f"{_MEMBERSHIP}#Instructor", "Instructor"}:
         return "instructor"

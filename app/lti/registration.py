@@ -91,7 +91,7 @@ def register(
     return add_by_hand(
         store,
         {
-            "name": clean_line(f"{product.capitalize()} ({asked})", MAX_PLATFORM_NAME),
+            "name": clean_line(f"{product.capitalize()} ({asked})" if product else asked, MAX_PLATFORM_NAME),
             "issuer": issuer,
             "client_id": _text(registered.get("client_id")),
             "authorization_url": _text(configuration.get("authorization_endpoint")),
